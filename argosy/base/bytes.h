@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "argosy/base/error.h"
+
+namespace argosy {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "argosy's formats are little-endian");
+
+template <class T>
+concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
+
+/// Where a save goes: a growing buffer or a file.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+
+  template <Plain T>
+  void put(const T& value) {
+    write(std::as_bytes(std::span(&value, 1)));
+  }
+  template <Plain T>
+  void put_all(std::span<const T> values) {
+    write(std::as_bytes(values));
+  }
+  /// 32-bit length, then the characters.
+  void put_text(std::string_view text) {
+    put(static_cast<uint32_t>(text.size()));
+    write(std::as_bytes(std::span(text)));
+  }
+};
+
+/// Bytes to read, with every length checked: a short source throws DataError naming `what`.
+class ByteSource {
+ public:
+  ByteSource(std::span<const std::byte> bytes, std::string what)
+      : bytes_(bytes), what_(std::move(what)) {}
+
+  std::span<const std::byte> take(size_t n) {
+    check<DataError>(n <= bytes_.size(), what_, ": ends early, ", n, " bytes expected and ",
+                     bytes_.size(), " left");
+    const auto part = bytes_.first(n);
+    bytes_ = bytes_.subspan(n);
+    return part;
+  }
+  template <Plain T>
+  T get() {
+    T value;
+    std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  template <Plain T>
+  void get_all(std::span<T> values) {
+    if (!values.empty()) std::memcpy(values.data(), take(values.size_bytes()).data(), values.size_bytes());
+  }
+  std::string get_text() {
+    const auto part = take(get<uint32_t>());
+    return std::string(reinterpret_cast<const char*>(part.data()), part.size());
+  }
+  size_t left() const { return bytes_.size(); }
+  const std::string& what() const { return what_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string what_;
+};
+
+/// A ByteSink in memory.
+class ByteBuffer final : public ByteSink {
+ public:
+  void write(std::span<const std::byte> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace argosy

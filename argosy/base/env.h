@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace argosy {
+
+/// A file being written. Nothing is promised about its content until sync() has returned.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual void append(std::span<const std::byte> bytes) = 0;
+  virtual void sync() = 0;  // data and metadata are on the disk
+};
+
+/// The seam to the outside world: time, timers, files and randomness. State machines (servers,
+/// clients, communicators, journal, checkpoint) touch the world only through it, so a whole
+/// cluster can run on one thread from one seed in a simulation. real_env() is in net/env.h.
+/// Files throw IoError with path and reason.
+class Env {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::steady_clock::duration;
+  using TimerId = uint64_t;
+
+  virtual ~Env() = default;
+
+  virtual Time now() = 0;
+  /// Runs task once, `after` from now, never inside this call. The task must not block.
+  virtual TimerId schedule(Duration after, std::function<void()> task) = 0;
+  /// True if the task will not run any more; false if it has run or is running.
+  virtual bool cancel(TimerId timer) = 0;
+  /// Unpredictable bits (incarnations, job ids), never for anything that must repeat.
+  virtual uint64_t random() = 0;
+
+  virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
+  virtual std::vector<std::byte> read_file(const std::string& path) = 0;
+  virtual bool file_exists(const std::string& path) = 0;
+  /// Replaces `to` in one step and makes the change durable.
+  virtual void rename_file(const std::string& from, const std::string& to) = 0;
+  virtual void remove_file(const std::string& path) = 0;  // absent is fine
+  virtual void make_directories(const std::string& path) = 0;
+};
+
+/// Writes a whole file so that a crash at any moment leaves either the old or the new one:
+/// beside it, synced, then renamed.
+void write_file_atomically(Env& env, const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace argosy

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <mutex>
+
+// Clang checks these; other compilers see nothing.
+#if defined(__clang__)
+#define ARGOSY_THREAD_ANNOTATION(x) __attribute__((x))
+#else
+#define ARGOSY_THREAD_ANNOTATION(x)
+#endif
+#define GUARDED_BY(x) ARGOSY_THREAD_ANNOTATION(guarded_by(x))
+#define REQUIRES(...) ARGOSY_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+
+namespace argosy {
+
+/// std::mutex that clang's thread-safety analysis understands.
+class ARGOSY_THREAD_ANNOTATION(capability("mutex")) Mutex {
+ public:
+  void lock() ARGOSY_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
+  void unlock() ARGOSY_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+class ARGOSY_THREAD_ANNOTATION(scoped_lockable) Lock {
+ public:
+  explicit Lock(Mutex& mutex) ARGOSY_THREAD_ANNOTATION(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~Lock() ARGOSY_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace argosy

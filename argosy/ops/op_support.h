@@ -1,0 +1,194 @@
+#pragma once
+
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/base/isa.h"
+#include "argosy/graph/builder.h"
+#include "argosy/graph/op.h"
+#include "argosy/tensor/math.h"
+
+/// What the files of ops/ share: types, loops over elements, examples.
+namespace argosy::ops {
+
+// ---- types ----
+
+/// One output of the first input's type.
+void same_as_first(const InferCtx& c);
+/// The same, and the input must be f32 or f64.
+void same_float(const InferCtx& c);
+/// Element-wise over two or more inputs of one type, which broadcast.
+void broadcast_all(const InferCtx& c);
+
+void expect_float(const InferCtx& c, size_t input);
+void expect_rank(const InferCtx& c, size_t input, int rank);
+void expect_same_type(const InferCtx& c, size_t a, size_t b);
+void expect_integer(const InferCtx& c, size_t input);  // i32 or i64
+bool dims_agree(int64_t a, int64_t b);  // equal, or one is kAny
+
+/// Calls f with a value of float or double, by the type: by_float(t, [&](auto zero) { ... }).
+template <class F>
+void by_float(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    default:
+      fail<ConfigError>("expected f32 or f64, got ", dtype);
+  }
+}
+
+/// The same over the integer types that number things: i32 and i64.
+template <class F>
+void by_integer(DType dtype, F f) {
+  switch (dtype) {
+    case DType::i32:
+      return f(int32_t{});
+    case DType::i64:
+      return f(int64_t{});
+    default:
+      fail<ConfigError>("expected i32 or i64, got ", dtype);
+  }
+}
+
+/// The same over every type.
+template <class F>
+void by_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::i32:
+      return f(int32_t{});
+    case DType::i64:
+      return f(int64_t{});
+    case DType::u8:
+      return f(uint8_t{});
+    case DType::b8:
+      return f(bool{});
+  }
+}
+
+// ---- loops ----
+
+/// out[i] = f(in[i]); f is a generic lambda on float or double.
+template <class F>
+void map(const RunCtx& c, F f) {
+  by_float(c.in(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* x = c.in(0).as<T>().data();
+    T* y = c.out(0).as<T>().data();
+    const auto n = static_cast<size_t>(c.out(0).numel());
+    vectorized([=] {
+      for (size_t i = 0; i < n; ++i) y[i] = f(x[i]);
+    });
+  });
+}
+
+/// out[i] = f(a[i], b[i]) over two inputs of one size, such as a value and its gradient.
+template <class F>
+void map2(const RunCtx& c, F f) {
+  by_float(c.in(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* a = c.in(0).as<T>().data();
+    const T* b = c.in(1).as<T>().data();
+    T* y = c.out(0).as<T>().data();
+    const auto n = static_cast<size_t>(c.out(0).numel());
+    vectorized([=] {
+      for (size_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+    });
+  });
+}
+
+/// Reads an array as if it had the shape of the result: by rows of equal stride.
+struct BroadcastRow {
+  size_t a = 0, b = 0, out = 0;  // where the row starts
+};
+/// How two arrays meet in one result: rows of `length` elements in which each input advances by
+/// its step (1, or 0 where it is repeated).
+struct Broadcast {
+  size_t length = 0, a_step = 0, b_step = 0;
+  std::vector<BroadcastRow> rows;
+  Broadcast(const Shape& a, const Shape& b, const Shape& out);
+};
+
+/// out = f(a, b) element by element with broadcasting, from T to R.
+template <class T, class R, class F>
+void zip(const Tensor& a_in, const Tensor& b_in, Tensor& out, F f) {
+  const T* a = a_in.as<T>().data();
+  const T* b = b_in.as<T>().data();
+  R* y = out.as<R>().data();
+  const auto n = static_cast<size_t>(out.numel());
+  if (n == 0) return;
+  if (a_in.numel() == out.numel() && b_in.numel() == out.numel()) {
+    vectorized([=] {
+      for (size_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+    });
+    return;
+  }
+  const Broadcast plan(a_in.shape(), b_in.shape(), out.shape());
+  const BroadcastRow* rows = plan.rows.data();
+  vectorized([=, count = plan.rows.size(), length = plan.length, sa = plan.a_step, sb = plan.b_step] {
+    for (size_t r = 0; r < count; ++r) {
+      const T* ra = a + rows[r].a;
+      const T* rb = b + rows[r].b;
+      R* ry = y + rows[r].out;
+      if (sa == 1 && sb == 1) {
+        for (size_t i = 0; i < length; ++i) ry[i] = f(ra[i], rb[i]);
+      } else if (sb == 0 && sa == 1) {
+        for (size_t i = 0; i < length; ++i) ry[i] = f(ra[i], rb[0]);
+      } else {
+        for (size_t i = 0; i < length; ++i) ry[i] = f(ra[i * sa], rb[i * sb]);
+      }
+    }
+  });
+}
+
+/// y += x summed over the axes along which y's shape broadcasts to x's.
+template <class T>
+void sum_into(const Tensor& x_in, const Shape& y_shape, std::span<T> y) {
+  if (x_in.numel() == 0) return;
+  const T* x = x_in.as<T>().data();
+  const Broadcast plan(x_in.shape(), y_shape, x_in.shape());
+  vectorized([&plan, x, out = y.data()] {
+    for (const BroadcastRow& row : plan.rows) {
+      const T* from = x + row.a;
+      T* to = out + row.b;
+      if (plan.b_step == 0) {
+        to[0] += math::sum(from, plan.length);
+      } else {
+        for (size_t i = 0; i < plan.length; ++i) to[i] += from[i];
+      }
+    }
+  });
+}
+
+/// Settings of a reduction: {axes=[...]}, none meaning all, and {keepdim=1}.
+Shape reduced_shape(const Shape& in, const Attrs& attrs);  // as the op's result has it
+Shape kept_shape(const Shape& in, const Attrs& attrs);     // with reduced axes kept as 1
+void infer_reduction(const InferCtx& c);
+
+/// An axis of a shape as three counts: before it, along it, after it.
+struct AxisSpan {
+  size_t outer = 1, length = 1, inner = 1;
+  AxisSpan(const Shape& shape, int axis);
+};
+
+// ---- gradients ----
+
+/// A gradient of the broadcast result, summed back to the shape of one operand.
+Var sum_to(Var gradient, Var operand);
+
+// ---- examples ----
+
+/// Values in [-1, 1), the same on every call with the same seed; f64, as gradient checks want.
+Tensor random_tensor(const Shape& shape, uint64_t seed = 1);
+/// Values in [low, high).
+Tensor random_tensor(const Shape& shape, double low, double high, uint64_t seed = 1);
+/// Distinct values at least 0.05 apart, so that max and abs have no ties or kinks nearby.
+Tensor spread_tensor(const Shape& shape, uint64_t seed = 1);
+Tensor integers(const Shape& shape, std::initializer_list<int64_t> values);
+
+}  // namespace argosy::ops

@@ -1,0 +1,25 @@
+# Every *_test.cc is found by itself: those beside the code make one program per folder, those in
+# tests/ one program each.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+function(argosy_test name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE argosy GTest::gtest_main fmt::fmt)
+  target_compile_definitions(${name} PRIVATE ARGOSY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ARGOSY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+file(GLOB layers RELATIVE ${CMAKE_SOURCE_DIR}/argosy CONFIGURE_DEPENDS argosy/*)
+foreach(layer IN LISTS layers)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS argosy/${layer}/*_test.cc)
+  if(files)
+    argosy_test(${layer}_test ${files})
+  endif()
+endforeach()
+file(GLOB_RECURSE files CONFIGURE_DEPENDS tests/*_test.cc)
+foreach(file IN LISTS files)
+  cmake_path(GET file STEM name)
+  argosy_test(${name} ${file})
+endforeach()
