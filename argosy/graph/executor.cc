@@ -80,6 +80,8 @@ class Executor::Compiled {
       if (program.var(id).kind != VarKind::temp) on_output(id, values_[id.index()]);
   }
 
+  void prepare(const Feeds& feeds) { take_feeds(feeds); }
+
   const Tensor& value(VarId id) const {
     check<ConfigError>(id && is_output_[id.index()], "only outputs keep their value, ", program.label(id), " is none");
     return values_[id.index()];
@@ -154,6 +156,14 @@ class Executor::Compiled {
     return out.str();
   }
 
+  /// Calls f with each input of node n whose content is read.
+  template <class F>
+  void each_read(size_t n, F f) const {
+    const Node& node = program.nodes[n];
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (static_cast<int>(i) != node.op->shape_of) f(node.in[i]);
+  }
+
   int64_t numel(VarId id) const { return types_[id.index()].shape.numel(); }
   size_t bytes(VarId id) const {
     return static_cast<size_t>(numel(id)) * size_of(types_[id.index()].dtype);
@@ -208,7 +218,7 @@ class Executor::Compiled {
     last_use_.assign(n_vars, 0);   // by root, as node number + 1
     std::vector<size_t> last_node(n_vars, 0);
     for (size_t n : live_)
-      for (VarId id : program.nodes[n].in) last_node[id.index()] = n + 1;
+      each_read(n, [&](VarId id) { last_node[id.index()] = n + 1; });
     for (VarId id : program.outputs) last_node[id.index()] = kNever;
 
     for (size_t n : live_) {
@@ -232,6 +242,7 @@ class Executor::Compiled {
     const VarId out = node.out[0];
     if (is_bound_[out.index()]) return;
     for (size_t k = node.in.size(); k-- > 0;) {
+      if (static_cast<int>(k) == node.op->shape_of) continue;
       const VarId in = node.in[k];
       const size_t storage = root(in);
       const bool own = program.vars[storage].kind == VarKind::temp && !is_bound_[storage];
@@ -259,10 +270,10 @@ class Executor::Compiled {
       for (VarId id : node.out)
         if (is_output_[id.index()]) escapes[root(id)] = true;
     }
-    for (size_t s = 0; s < steps_.size(); ++s)
+    for (size_t s = 0; s < steps_.size(); ++s) {
       for (size_t n : steps_[s].nodes)
-        for (VarId id : program.nodes[n].in)
-          if (step_of_[id.index()] != s) escapes[root(id)] = true;
+        each_read(n, [&](VarId id) { escapes[root(id)] = escapes[root(id)] || step_of_[id.index()] != s; });
+    }
 
     size_t without_reuse = 0;
     const auto touch = [&](VarId id, size_t step) {
@@ -277,7 +288,7 @@ class Executor::Compiled {
     };
     for (size_t s = 0; s < steps_.size(); ++s) {
       for (size_t n : steps_[s].nodes) {
-        for (VarId id : program.nodes[n].in) touch(id, s);
+        each_read(n, [&](VarId id) { touch(id, s); });
         for (VarId id : program.nodes[n].out) {
           touch(id, s);
           if (!is_bound_[id.index()]) without_reuse += aligned(bytes(id));
@@ -300,9 +311,10 @@ class Executor::Compiled {
         const size_t buffer = buffer_of[root(id)];
         const VarType& type = types_[id.index()];
         has_buffer(id) = buffer != kNever;
-        if (buffer == kNever) continue;
-        values_[id.index()] =
-            Tensor::wrap(static_cast<std::byte*>(arena_.get()) + buffers[buffer].offset, type.shape, type.dtype);
+        // One without a buffer still has a shape, which an op may ask for.
+        std::byte* data =
+            buffer == kNever ? nullptr : static_cast<std::byte*>(arena_.get()) + buffers[buffer].offset;
+        values_[id.index()] = Tensor::wrap(data, type.shape, type.dtype);
       }
     }
   }
@@ -442,6 +454,7 @@ void Executor::bind_output(VarId output, Tensor memory) { compiled_->bind_output
 void Executor::run(const Feeds& feeds, OnOutput on_output, RunSeed seed) {
   compiled_->run(feeds, on_output, seed);
 }
+void Executor::prepare(const Feeds& feeds) { compiled_->prepare(feeds); }
 const Tensor& Executor::value(VarId output) const { return compiled_->value(output); }
 MemoryReport Executor::memory() const { return compiled_->report; }
 

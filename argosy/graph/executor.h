@@ -48,6 +48,9 @@ class Executor {
   /// ignored. Throws ConfigError naming what is missing or does not fit.
   void run(const Feeds& feeds, OnOutput on_output = {}, RunSeed seed = {});
 
+  /// Plans for the shapes of these feeds without running anything.
+  void prepare(const Feeds& feeds);
+
   /// An output of the last run.
   const Tensor& value(VarId output) const;
 

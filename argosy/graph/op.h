@@ -61,6 +61,7 @@ struct OpDef {
   std::string name;
   int inputs = 1;  // -1: one or more
   OpTrait trait = OpTrait::none;
+  int shape_of = -1;  // the input of which only the shape is read, so that its content may be gone
   void (*infer)(const InferCtx& ctx) = nullptr;
   void (*run)(const RunCtx& ctx) = nullptr;
   /// One Var per input; a null Var where nothing flows back. Without it the op is a constant.

@@ -72,6 +72,13 @@ Program Program::pruned(std::vector<VarId> wanted) const {
   return result;
 }
 
+Program Program::for_inference(std::vector<VarId> wanted) const {
+  Program result = pruned(std::move(wanted));
+  for (Node& node : result.nodes)
+    if (node.attrs.has("is_test")) node.attrs.set("is_test", int64_t{1});
+  return result;
+}
+
 std::string signature(const Program& program, const Node& node) {
   std::ostringstream out;
   out << node.op->name << '(';

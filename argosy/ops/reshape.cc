@@ -55,7 +55,7 @@ std::vector<OpExample> examples() {
 
 std::vector<OpDef> reshape() {
   return {{.name = "reshape", .trait = OpTrait::view, .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "reshape_like", .inputs = 2, .trait = OpTrait::view, .infer = infer_like, .run = run}};
+          {.name = "reshape_like", .inputs = 2, .trait = OpTrait::view, .shape_of = 1, .infer = infer_like, .run = run}};
 }
 
 }  // namespace argosy::ops

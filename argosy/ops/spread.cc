@@ -39,7 +39,7 @@ void run(const RunCtx& c) {
 }  // namespace
 
 std::vector<OpDef> spread() {
-  return {{.name = "spread", .inputs = 2, .infer = infer, .run = run}};
+  return {{.name = "spread", .inputs = 2, .shape_of = 1, .infer = infer, .run = run}};
 }
 
 }  // namespace argosy::ops

@@ -14,6 +14,10 @@ void infer(const InferCtx& c) {
 void run(const RunCtx& c) {
   by_float(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
+    if (c.in(0).numel() == c.out(0).numel()) {  // nothing was broadcast: often in place
+      if (c.in(0).data() != c.out(0).data()) std::ranges::copy(c.in(0).as<T>(), c.out(0).as<T>().begin());
+      return;
+    }
     auto y = c.out(0).as<T>();
     std::ranges::fill(y, T{0});
     sum_into(c.in(0), c.in(1).shape(), y);
@@ -23,7 +27,7 @@ void run(const RunCtx& c) {
 }  // namespace
 
 std::vector<OpDef> sum_to() {
-  return {{.name = "sum_to", .inputs = 2, .infer = infer, .run = run}};
+  return {{.name = "sum_to", .inputs = 2, .trait = OpTrait::inplace, .shape_of = 1, .infer = infer, .run = run}};
 }
 
 }  // namespace argosy::ops

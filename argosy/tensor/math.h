@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -61,8 +62,7 @@ inline float log(float x) {
 /// log(1 + x) for x in [0, 1], exact also where 1 + x rounds.
 inline float log1p(float x) {
   const float u = 1.0F + x;
-  const float d = u - 1.0F;
-  return d == 0.0F ? x : log(u) * (x / d);
+  return log(u) + (x - (u - 1.0F)) / u;  // what rounding took from u, to first order
 }
 
 inline float tanh(float x) {
@@ -78,7 +78,12 @@ inline float tanh(float x) {
   return a < 0.625F ? small : (x < 0.0F ? -big : (x != x ? x : big));
 }
 
-inline float sigmoid(float x) { return 1.0F / (1.0F + exp(-x)); }
+inline float sigmoid(float x) {
+  const float e = exp(-std::abs(x));
+  const float u = 1.0F + e;
+  const float q = (x < 0.0F ? e : 1.0F) / u;
+  return q - q * (e - (u - 1.0F));  // what rounding took from u, where e is small
+}
 
 inline double exp(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }

@@ -1,0 +1,86 @@
+# A thin front door: CMake presets build, ctest tests, dev/ holds the scripts. `make help` lists it all.
+JOBS ?= $(shell nproc)
+
+# The layers whose tests run under the sanitizers in CI: those with threads, sockets and raw bytes.
+SHORT_LAYERS := base net ps fleet
+
+ctest = ctest --output-on-failure -j2 --test-dir
+build = cmake --build $(1) -j $(JOBS)
+sources = $(shell find argosy apps bench examples tests -name '*.h' -o -name '*.cc' 2>/dev/null)
+short_tests = $(foreach layer,$(SHORT_LAYERS),$(if $(shell find argosy/$(layer) -name '*_test.cc' 2>/dev/null),$(layer)_test))
+empty :=
+short_regex = ^($(subst $(empty) $(empty),|,$(strip $(SHORT_LAYERS))))_test\.
+
+.NOTPARALLEL:
+.PHONY: help setup build test demo bench format lint lint-quick sanitize sanitize-asan sanitize-tsan \
+        sanitize-short sanitize-short-asan sanitize-short-tsan test-fresh clean
+
+help: ## List the targets (default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
+
+setup: ## Install the Debian packages a build needs; at once when they are there
+	@dev/setup.sh base
+
+build: build/build.ninja ## Build everything; programs land in build/bin/
+	@$(call build,build)
+
+test: build ## Build and run all tests
+	$(ctest) build
+
+demo: build ## Train fit-a-line and an MNIST network, with progress
+	build/bin/fit_a_line
+	build/bin/mnist_mlp
+
+bench: build ## Print the speed of this machine as JSON
+	build/bin/argosy bench mlp --json
+	build/bin/argosy bench train --json
+
+format: ## Rewrite the C++ files in the house format
+	@dev/setup.sh format
+	clang-format -i $(sources)
+
+lint: lint-quick build-clang/.tidy ## Format, layers, clang-tidy and a clang build, all without warnings
+	@$(call build,build-clang)
+
+lint-quick: ## The part of lint that takes seconds: format, layers, text
+	@dev/setup.sh base format
+	@clang-format --dry-run -Werror $(sources)
+	@python3 dev/check_layers.py
+	@python3 dev/check_text.py
+
+sanitize: sanitize-asan sanitize-tsan ## All tests under ASan + UBSan, then under TSan
+
+sanitize-asan sanitize-tsan: sanitize-%: build-%/build.ninja
+	@$(call build,build-$*)
+	$(ctest) build-$*
+
+sanitize-short: sanitize-short-asan sanitize-short-tsan ## The same for base, net, ps and fleet only, as in CI
+
+sanitize-short-asan sanitize-short-tsan: sanitize-short-%: build-%/build.ninja
+	@$(call build,build-$*) --target $(short_tests)
+	$(ctest) build-$* -R '$(short_regex)'
+
+test-fresh: ## Prove `make demo` and `make test` in a bare Debian 12 chroot (root)
+	@dev/setup.sh fresh
+	dev/test_fresh.sh
+
+clean: ## Remove all build folders
+	rm -rf build build-debug build-asan build-tsan build-clang
+
+# One folder per preset: build/ is release, build-asan/ is asan, and so on.
+configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)"
+
+build/build.ninja: CMakePresets.json | setup
+	@$(call configure,release)
+
+build-clang/build.ninja: CMakePresets.json | setup
+	@dev/setup.sh lint
+	@$(call configure,clang)
+
+build-%/build.ninja: CMakePresets.json | setup
+	@$(call configure,$*)
+
+# clang-tidy runs beside the compiler, so ninja knows what to check again, but not that its rules changed.
+build-clang/.tidy: .clang-tidy | build-clang/build.ninja
+	@cmake --build build-clang --target clean
+	@touch $@

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "argosy/base/env.h"
+#include "argosy/tensor/tensor.h"
+
+namespace argosy {
+
+/// A small data set whole in memory, ready for array_dataset.
+struct Samples {
+  Feeds train, test;
+  std::string source;  // one line: which files, or that it was generated
+};
+
+/// x f32[n,784] in [0,1], label i64[n,1]. From `folder` (the four idx files, plain or gzip), or
+/// generated from ten noisy shapes where `folder` is empty.
+Samples mnist_samples(Env& env, const std::string& folder);
+
+/// x f32[n,13], y f32[n,1]: each feature is (x - mean) / (max - min) over all rows, the first four
+/// fifths train. From `folder`/housing.data, or generated where `folder` is empty.
+Samples housing_samples(Env& env, const std::string& folder);
+
+/// An IDX array of unsigned bytes, plain or gzip. Throws DataError with path, what and expected.
+Tensor read_idx(Env& env, const std::string& path);
+
+/// Unpacks gzip content, or returns it as it is. Throws DataError naming the path.
+std::vector<std::byte> gunzip_if_packed(std::vector<std::byte> bytes, const std::string& path);
+
+/// `$ARGOSY_DATA/name` if that folder exists, else "".
+std::string data_folder(const std::string& name);
+
+}  // namespace argosy

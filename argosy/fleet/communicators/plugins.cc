@@ -1,0 +1,25 @@
+// Collects the modes of this folder: every other .cc file here defines
+// std::unique_ptr<Communicator> <file>(const Plan&, const Strategy&).
+#include "argosy/base/error.h"
+#include "argosy/fleet/communicator.h"
+
+namespace argosy {
+namespace communicators {
+
+#define PLUGIN(file) std::unique_ptr<Communicator> file(const Plan& plan, const Strategy& strategy);
+#include "argosy/fleet/communicators.def"
+#undef PLUGIN
+
+}  // namespace communicators
+
+std::unique_ptr<Communicator> make_communicator(const Plan& plan, const Strategy& strategy) {
+  std::string known;
+#define PLUGIN(file)                                                          \
+  if (strategy.mode == #file) return communicators::file(plan, strategy); \
+  known += (known.empty() ? "" : ", ") + std::string(#file);
+#include "argosy/fleet/communicators.def"
+#undef PLUGIN
+  fail<ConfigError>("mode '", strategy.mode, "', expected one of: ", known);
+}
+
+}  // namespace argosy

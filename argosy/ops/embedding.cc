@@ -1,0 +1,138 @@
+// embedding(rows [n, dim], index [...]) {padding_idx=k} -> [..., dim]: the row each index names. An
+// index equal to padding_idx, which need not be a row, gives zeros and no gradient.
+#include <cstring>
+
+#include "argosy/ops/op_support.h"
+
+namespace argosy::ops {
+namespace {
+
+Shape looked_up_shape(const InferCtx& c) {
+  expect_float(c, 0);
+  expect_rank(c, 0, 2);
+  expect_integer(c, 1);
+  Shape out = c.in[1].shape;
+  out.push_back(c.in[0].shape[1]);
+  return out;
+}
+
+void infer(const InferCtx& c) { c.out = {{looked_up_shape(c), c.in[0].dtype}}; }
+
+/// Which positions of an index are rows and which are padding.
+struct Padding {
+  int64_t value = 0;
+  bool given = false;
+
+  explicit Padding(const Attrs& attrs)
+      : value(attrs.integer("padding_idx")), given(attrs.has("padding_idx")) {}
+  bool covers(int64_t index) const { return given && index == value; }
+};
+
+template <class I>
+void check_index(std::span<const I> index, size_t rows, const Padding& padding) {
+  for (size_t i = 0; i < index.size(); ++i)
+    check<DataError>(static_cast<uint64_t>(index[i]) < rows || padding.covers(index[i]),
+                     "embedding: index ", index[i], " at position ", i, ", expected 0 to ",
+                     static_cast<int64_t>(rows) - 1);
+}
+
+/// Calls f with the size of a row, as a constant for the usual ones: its copy is a few moves then.
+template <class F>
+void by_size(size_t size, F f) {
+  switch (size) {
+    case 8:
+      return f(std::integral_constant<size_t, 8>{});
+    case 16:
+      return f(std::integral_constant<size_t, 16>{});
+    case 32:
+      return f(std::integral_constant<size_t, 32>{});
+    case 64:
+      return f(std::integral_constant<size_t, 64>{});
+    default:
+      return f(size);
+  }
+}
+
+void run(const RunCtx& c) {
+  const Padding padding(c.attrs);
+  by_float(c.in(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* rows = c.in(0).as<T>().data();
+    T* out = c.out(0).as<T>().data();
+    by_integer(c.in(1).dtype(), [&](auto kind) {
+      const auto index = c.in(1).as<decltype(kind)>();
+      check_index(index, static_cast<size_t>(c.in(0).shape()[0]), padding);
+      by_size(static_cast<size_t>(c.in(0).shape()[1]), [&](auto dim) {
+        for (size_t k = 0; k < index.size(); ++k) {
+          if (padding.covers(index[k])) {
+            std::fill_n(out + k * dim, size_t{dim}, zero);
+          } else {
+            std::copy_n(rows + static_cast<size_t>(index[k]) * dim, size_t{dim}, out + k * dim);
+          }
+        }
+      });
+    });
+  });
+}
+
+void infer_grad(const InferCtx& c) {
+  const Shape expected = looked_up_shape(c);
+  check<ConfigError>(fits(c.in[2].shape, expected), "expected a gradient of shape ", expected,
+                     ", got ", c.in[2].shape);
+  c.out = {c.in[0]};
+}
+
+void run_grad(const RunCtx& c) {  // (rows, index, dout) -> drows
+  const Padding padding(c.attrs);
+  by_float(c.in(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* dout = c.in(2).as<T>().data();
+    T* drows = c.out(0).as<T>().data();
+    std::ranges::fill(c.out(0).as<T>(), zero);
+    by_integer(c.in(1).dtype(), [&](auto kind) {
+      const auto index = c.in(1).as<decltype(kind)>();
+      check_index(index, static_cast<size_t>(c.in(0).shape()[0]), padding);
+      by_size(static_cast<size_t>(c.in(0).shape()[1]), [&](auto dim) {
+        vectorized([=] {
+          for (size_t k = 0; k < index.size(); ++k) {
+            if (padding.covers(index[k])) continue;
+            const T* from = dout + k * dim;
+            T* to = drows + static_cast<size_t>(index[k]) * dim;
+            for (size_t i = 0; i < dim; ++i) to[i] += from[i];
+          }
+        });
+      });
+    });
+  });
+}
+
+std::vector<Var> grad(const GradCtx& c) {
+  return {c.g.apply("embedding_grad", {c.in[0], c.in[1], c.dout[0]}, c.attrs), {}};
+}
+
+std::vector<OpExample> examples() {
+  const Tensor rows = random_tensor({4, 3}), index = integers({3, 2}, {2, 0, 2, 1, 2, 0});
+  const std::vector<std::vector<VarType>> refused = {{{{4, 3}, DType::f64}, {{3}, DType::f64}},
+                                                     {{{4}, DType::f64}, {{3}, DType::i64}},
+                                                     {{{4, 3}, DType::i64}, {{3}, DType::i64}}};
+  return {{.in = {rows, index}, .batched = {1}, .refused = refused},
+          {.in = {random_tensor({4, 16}), integers({5}, {3, 3, 0, 1, 3})}, .batched = {0, 1}},
+          {.in = {rows, index}, .attrs = {{"padding_idx", 2}}, .batched = {1}},
+          {.in = {rows, integers({3, 1}, {-1, 0, -1})},
+           .attrs = {{"padding_idx", -1}},
+           .batched = {1}}};
+}
+
+}  // namespace
+
+std::vector<OpDef> embedding() {
+  return {{.name = "embedding",
+           .inputs = 2,
+           .infer = infer,
+           .run = run,
+           .grad = grad,
+           .examples = examples},
+          {.name = "embedding_grad", .inputs = 3, .infer = infer_grad, .run = run_grad}};
+}
+
+}  // namespace argosy::ops

@@ -1,0 +1,43 @@
+// mul(a, b) = a * b, element by element with broadcasting.
+#include "argosy/ops/op_support.h"
+
+namespace argosy::ops {
+namespace {
+
+void run(const RunCtx& c) {
+  by_float(c.in(0).dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    zip<T, T>(c.in(0), c.in(1), c.out(0), [](T a, T b) { return a * b; });
+  });
+}
+
+std::vector<Var> grad(const GradCtx& c) {
+  const Var a = c.in[0], b = c.in[1], d = c.dout[0];
+  return {c.needs[0] ? sum_to(c.g.apply("mul", {d, b}), a) : Var{},
+          c.needs[1] ? sum_to(c.g.apply("mul", {d, a}), b) : Var{}};
+}
+
+std::vector<OpExample> examples() {
+  const std::vector<std::vector<VarType>> refused = {{{{3, 4}, DType::f64}, {{3, 5}, DType::f64}},
+                                                     {{{3, 4}, DType::f64}, {{3, 4}, DType::f32}}};
+  return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)},
+           .batched = {0, 1},
+           .refused = refused},
+          {.in = {random_tensor({3, 4}), random_tensor({4}, 2)}},
+          {.in = {random_tensor({3, 1}), random_tensor({3, 4}, 2)}, .batched = {0, 1}},
+          {.in = {random_tensor({3, 2, 4}), random_tensor({3, 1, 4}, 2)}, .batched = {0, 1}}};
+}
+
+}  // namespace
+
+std::vector<OpDef> mul() {
+  return {{.name = "mul",
+           .inputs = 2,
+           .trait = OpTrait::elementwise,
+           .infer = broadcast_all,
+           .run = run,
+           .grad = grad,
+           .examples = examples}};
+}
+
+}  // namespace argosy::ops

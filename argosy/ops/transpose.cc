@@ -1,0 +1,144 @@
+// transpose(x) {perm=[...]}: axis i of the result is axis perm[i] of x; without perm the axes are
+// reversed.
+#include <array>
+#include <cstring>
+
+#include "argosy/ops/op_support.h"
+
+namespace argosy::ops {
+namespace {
+
+std::vector<int64_t> permutation(const Shape& in, const Attrs& attrs) {
+  std::vector<int64_t> perm = attrs.integers("perm");
+  if (!attrs.has("perm"))
+    for (int i = in.rank(); i-- > 0;) perm.push_back(i);
+  std::array<bool, Shape::kMaxRank> taken{};
+  bool whole = static_cast<int>(perm.size()) == in.rank();
+  for (size_t i = 0; whole && i < perm.size(); ++i) {
+    perm[i] = in.axis(perm[i]);
+    bool& seen = taken[static_cast<size_t>(perm[i])];
+    whole = !seen;
+    seen = true;
+  }
+  check<ConfigError>(whole, "perm must hold each of the ", in.rank(), " axes of ", in,
+                     " once, got ", Shape(attrs.integers("perm")));
+  return perm;
+}
+
+void infer(const InferCtx& c) {
+  const Shape& in = c.in[0].shape;
+  Shape out;
+  for (int64_t axis : permutation(in, c.attrs)) out.push_back(in[static_cast<int>(axis)]);
+  c.out = {{out, c.in[0].dtype}};
+}
+
+/// An axis of the result with its steps in bytes.
+struct Axis {
+  size_t size, in_step, out_step;
+};
+
+/// The axes of the result without those of size 1, those that stay side by side as one.
+std::vector<Axis> merged_axes(const Shape& in, const std::vector<int64_t>& perm, size_t cell) {
+  std::vector<Axis> axes;
+  for (int64_t axis : perm) {
+    const AxisSpan span(in, static_cast<int>(axis));
+    if (span.length == 1) continue;
+    const size_t step = span.inner * cell;
+    if (!axes.empty() && axes.back().in_step == step * span.length) {
+      axes.back() = {axes.back().size * span.length, step, 0};
+    } else {
+      axes.push_back({span.length, step, 0});
+    }
+  }
+  for (size_t i = axes.size(), step = cell; i-- > 0; step *= axes[i].size) axes[i].out_step = step;
+  return axes;
+}
+
+/// f(from, to) at every place of the given axes.
+template <class F>
+void nest(std::span<const Axis> axes, const std::byte* from, std::byte* to, F f) {
+  if (axes.empty()) return f(from, to);
+  for (size_t i = 0; i < axes[0].size; ++i)
+    nest(axes.subspan(1), from + i * axes[0].in_step, to + i * axes[0].out_step, f);
+}
+
+/// Rows lie together in the input, columns in the result. By blocks, so that a cache line is
+/// used up before it is given away.
+template <size_t kCell>
+void transpose_plane(const Axis& row, const Axis& column, const std::byte* from, std::byte* to) {
+  constexpr size_t kBlock = 16;
+  for (size_t r0 = 0; r0 < row.size; r0 += kBlock) {
+    const size_t r1 = std::min(r0 + kBlock, row.size);
+    for (size_t c0 = 0; c0 < column.size; c0 += kBlock) {
+      const size_t c1 = std::min(c0 + kBlock, column.size);
+      for (size_t r = r0; r < r1; ++r)
+        for (size_t c = c0; c < c1; ++c)
+          std::memcpy(to + r * row.out_step + c * kCell, from + r * kCell + c * column.in_step,
+                      kCell);
+    }
+  }
+}
+
+template <size_t kCell>
+void run_cells(const RunCtx& c) {
+  const Shape& in = c.in(0).shape();
+  std::vector<Axis> axes = merged_axes(in, permutation(in, c.attrs), kCell);
+  const std::byte* from = c.in(0).data();
+  std::byte* to = c.out(0).data();
+  if (axes.empty()) axes = {{1, kCell, kCell}};
+  const Axis last = axes.back();
+  axes.pop_back();
+  if (last.in_step == kCell) {
+    nest(axes, from, to, [bytes = last.size * kCell](const std::byte* row, std::byte* result) {
+      std::memcpy(result, row, bytes);
+    });
+    return;
+  }
+  const auto inner = std::ranges::find(axes, kCell, &Axis::in_step);
+  const Axis row = *inner;
+  axes.erase(inner);
+  nest(axes, from, to, [&](const std::byte* plane, std::byte* result) {
+    transpose_plane<kCell>(row, last, plane, result);
+  });
+}
+
+void run(const RunCtx& c) {
+  if (c.out(0).numel() == 0) return;
+  switch (size_of(c.in(0).dtype())) {
+    case 1:
+      return run_cells<1>(c);
+    case 4:
+      return run_cells<4>(c);
+    default:
+      return run_cells<8>(c);
+  }
+}
+
+std::vector<Var> grad(const GradCtx& c) {
+  const std::vector<int64_t> perm = permutation(c.in[0].shape(), c.attrs);
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return {c.g.apply("transpose", {c.dout[0]}, {{"perm", inverse}})};
+}
+
+std::vector<OpExample> examples() {
+  using Axes = std::vector<int64_t>;
+  const Tensor cube = random_tensor({3, 4, 5});
+  return {{.in = {random_tensor({19, 37})}},
+          {.in = {cube}, .attrs = {{"perm", Axes{0, 2, 1}}}, .refused = {{{{3, 4}, DType::f64}}}},
+          {.in = {cube}, .attrs = {{"perm", Axes{-1, 0, 1}}}},
+          {.in = {random_tensor({2, 3, 1, 4, 2})}, .attrs = {{"perm", Axes{0, 3, 2, 1, 4}}}},
+          {.in = {cube}, .attrs = {{"perm", Axes{0, 1, 2}}}},
+          {.in = {integers({2, 3}, {1, 2, 3, 4, 5, 6})}}};
+}
+
+}  // namespace
+
+std::vector<OpDef> transpose() {
+  return {
+      {.name = "transpose", .infer = infer, .run = run, .grad = grad, .examples = examples},
+  };
+}
+
+}  // namespace argosy::ops

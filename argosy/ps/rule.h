@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace argosy {
+
+class Call;
+
+/// What changes from step to step; fixed settings are in the rule's spec.
+struct Update {
+  float lr = 0.01F;
+  uint64_t step = 1;  // the first step is 1
+};
+
+/// Update rule of an optimizer. Stateless and const: a row carries its own state right behind its
+/// weights, so one Rule object serves every row of every table, on a worker (local training) and
+/// on a server alike, without a lock.
+class Rule {
+ public:
+  virtual ~Rule() = default;
+  virtual size_t state_size(size_t dim) const = 0;  // floats kept per row of dim weights
+  virtual void init(std::span<float> state) const;  // default: zeros
+  virtual void apply(std::span<float> w, std::span<float> state, std::span<const float> grad,
+                     const Update& update) const = 0;
+  /// True for rules that need the norm of the whole parameter: it must not be cut into blocks.
+  virtual bool whole_parameter() const { return false; }
+};
+
+/// From "sgd", "momentum(0.9, nesterov=1)", "adam(beta1=0.9, beta2=0.999, epsilon=1e-8)" ...:
+/// one of rules/*.cc. Throws ConfigError naming the nearest rule or argument.
+std::unique_ptr<Rule> make_rule(std::string_view spec);
+std::vector<std::string> rule_names();
+
+/// A file of rules/: its name is the rule's.
+struct RulePlugin {
+  std::string name;
+  std::unique_ptr<Rule> (*make)(const Call& spec);
+};
+std::vector<RulePlugin> builtin_rules();
+
+}  // namespace argosy

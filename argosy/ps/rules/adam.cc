@@ -1,0 +1,50 @@
+// adam: m = b1 m + (1 - b1) g ; v = b2 v + (1 - b2) g^2 ;
+//       w -= lr m_hat / (sqrt(v_hat) + epsilon), m_hat = m / (1 - b1^t), v_hat = v / (1 - b2^t)
+#include <cmath>
+
+#include "argosy/ps/arguments.h"
+#include "argosy/ps/rules/rule_support.h"
+
+namespace argosy::rules {
+namespace {
+
+class Adam final : public Rule {
+ public:
+  explicit Adam(const Call& spec)
+      : beta1_(argument(spec, 0, "beta1", kBelowOne, 0.9)),
+        beta2_(argument(spec, 1, "beta2", kBelowOne, 0.999)),
+        epsilon_(argument(spec, 2, "epsilon", kPositive, 1e-8)) {}
+
+  size_t state_size(size_t dim) const override { return 2 * dim; }
+  void apply(std::span<float> weights, std::span<float> state, std::span<const float> grad,
+             const Update& update) const override {
+    const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step);
+    const auto rate = static_cast<float>(update.lr * correction.scale);
+    const auto epsilon = static_cast<float>(correction.epsilon);
+    const auto keep1 = static_cast<float>(beta1_), take1 = static_cast<float>(1 - beta1_);
+    const auto keep2 = static_cast<float>(beta2_), take2 = static_cast<float>(1 - beta2_);
+    float* __restrict w = weights.data();
+    float* __restrict m = state.data();
+    float* __restrict v = m + weights.size();
+    const float* __restrict g = grad.data();
+    vectorized([=, n = weights.size()] {
+      for (size_t i = 0; i < n; ++i) {
+        m[i] = keep1 * m[i] + take1 * g[i];
+        v[i] = keep2 * v[i] + take2 * g[i] * g[i];
+        w[i] -= rate * m[i] / (std::sqrt(v[i]) + epsilon);
+      }
+    });
+  }
+
+ private:
+  double beta1_, beta2_, epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rule> adam(const Call& spec) {
+  spec.expect("rule", 3, {"beta1", "beta2", "epsilon"});
+  return std::make_unique<Adam>(spec);
+}
+
+}  // namespace argosy::rules

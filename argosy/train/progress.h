@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+
+namespace argosy {
+
+struct Metric {
+  std::string name;
+  double value = 0;
+};
+
+/// How far a training is, after a step.
+struct Progress {
+  int epoch = 0, epochs = 0;                 // the first is 1
+  uint64_t step = 0;                         // within the epoch; the first is 1
+  std::optional<uint64_t> steps;             // of an epoch, where known
+  uint64_t samples = 0;                      // within the epoch
+  double seconds = 0;                        // since the epoch began
+  std::vector<Metric> metrics;               // of this step; the loss first
+
+  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double metric(std::string_view name) const;  // NaN if absent
+};
+
+/// "epoch 2/5  step 400/937  loss 0.2345  acc 0.9310  61,234 samples/s  eta 12s"
+std::string format_progress(const Progress& progress);
+
+/// Shows progress in place on a terminal, a few times a second; as a plain line now and then
+/// where the output is a file or a pipe.
+class ProgressLine {
+ public:
+  ProgressLine(Env& env, std::FILE* out);
+  void show(const Progress& progress);
+  /// Always a line of its own.
+  void finish_epoch(const Progress& progress, const std::string& note);
+
+ private:
+  Env& env_;
+  std::FILE* out_;
+  bool terminal_;
+  Env::Time next_;
+  size_t shown_ = 0;  // characters of the line on the terminal
+};
+
+}  // namespace argosy

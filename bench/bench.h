@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace argosy {
+
+/// Settings of a benchmark by name, all with defaults.
+using BenchFlags = std::map<std::string, std::string>;
+/// Figures in the order they are printed.
+using BenchResults = std::vector<std::pair<std::string, double>>;
+
+/// One question about speed. Each other .cc file of this folder defines `Bench <file>()`.
+struct Bench {
+  std::string help;
+  BenchFlags flags;  // known flags and their defaults
+  BenchResults (*run)(const BenchFlags& flags);
+};
+
+std::map<std::string, Bench> all_benches();
+
+int64_t integer(const BenchFlags& flags, const std::string& name);  // throws ConfigError
+double seconds_now();
+double median(std::vector<double> values);
+
+}  // namespace argosy

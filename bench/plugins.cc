@@ -1,0 +1,45 @@
+// Collects the benchmarks of this folder, and what they share.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "argosy/base/error.h"
+#include "bench/bench.h"
+
+namespace argosy {
+namespace benches {
+
+#define PLUGIN(file) Bench file();
+#include "bench.def"
+#undef PLUGIN
+
+}  // namespace benches
+
+std::map<std::string, Bench> all_benches() {
+  std::map<std::string, Bench> all;
+#define PLUGIN(file) all.emplace(#file, benches::file());
+#include "bench.def"
+#undef PLUGIN
+  return all;
+}
+
+int64_t integer(const BenchFlags& flags, const std::string& name) {
+  const std::string& text = flags.at(name);
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check<ConfigError>(error == std::errc() && stop == text.data() + text.size() && value > 0, "--", name, " ", text,
+                     ": expected a positive integer");
+  return value;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace argosy

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Checks every #include against the layer table: layers only point down, and a third-party
+library is known to one place. One line per violation; exit code 1 if there is any.
+
+  check_layers.py [--root DIR]     check a source tree (default: this one)
+  check_layers.py --self-test      prove that it finds what it should find
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+# layer: the layers it may include. Its own files are always allowed.
+LAYERS = {
+    "base": "",
+    "tensor": "base",
+    "net": "base",
+    "watch": "base",
+    "device": "base",
+    "graph": "tensor base",
+    "data": "tensor base",
+    "ps": "net device watch base",
+    "comm": "net device base",
+    "launch": "net watch base",
+    "ops": "graph tensor device base",
+    "nn": "graph tensor device base",
+    "fleet": "graph data ps comm net tensor watch base",
+    "train": "fleet ops nn graph data ps comm tensor net watch device base",
+    "zoo": "train fleet ops nn graph data ps comm tensor net watch device base",
+}
+
+# What *_test.cc files of a layer may include on top of that.
+TEST_LAYERS = {
+    "ops": "data ps",
+    "nn": "ops data ps",
+}
+
+# header prefix: the files and folders (ending in /) that may know it.
+THIRD_PARTIES = {
+    "dnnl": "argosy/tensor/gemm.cc bench/",
+    "oneapi/dnnl": "argosy/tensor/gemm.cc bench/",
+    "spdlog/": "argosy/base/log.cc",
+    "CLI/": "apps/",
+    "asio": "argosy/net/",
+    "xxhash": "argosy/base/hash.cc",
+    "yaml-cpp/": "argosy/zoo/config.cc",
+    "zlib.h": "argosy/data/",
+    "gtest/": "tests/ _test.cc",
+    "gmock/": "tests/ _test.cc",
+    "benchmark/": "bench/",
+}
+
+FOLDERS = ("argosy", "apps", "bench", "examples", "tests")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+
+
+def layer_of(path):
+    """The layer of a path such as argosy/ps/rules/adam.cc or argosy/ops.def; None outside of layers."""
+    parts = path.split("/")
+    if parts[0] != "argosy" or path == "argosy/argosy.h":
+        return None
+    return parts[1].removesuffix(".def")
+
+
+def layer_rule_broken(file, header, quote):
+    """The rule that `file` breaks by including `header`, or None."""
+    layer = layer_of(file)
+    if not header.startswith("argosy/"):
+        if quote == '"' and layer is not None:
+            return 'own headers are included as "argosy/<layer>/<file>.h"'
+        return None
+    if layer is None:
+        return None  # programs, examples and the umbrella header stand above all layers
+    if header == "argosy/argosy.h":
+        return "argosy/argosy.h is for users of the library, layers include what they use"
+    if layer not in LAYERS:
+        return f"no layer '{layer}' in the table of dev/check_layers.py"
+    allowed = LAYERS[layer].split()
+    if file.endswith("_test.cc"):
+        allowed += TEST_LAYERS.get(layer, "").split()
+    if layer_of(header) in (layer, *allowed):
+        return None
+    return f"{layer} may include only: {' '.join(allowed) or 'nothing of ours'}"
+
+
+def library_rule_broken(file, header):
+    """The rule that `file` breaks by knowing a third-party library, or None."""
+    for prefix, places in THIRD_PARTIES.items():
+        if header.startswith(prefix):
+            for place in places.split():
+                if file == place or (place.endswith("/") and file.startswith(place)):
+                    return None
+                if place.startswith("_") and file.endswith(place):
+                    return None
+            return f"{prefix.rstrip('/')} is known only to: {places}"
+    return None
+
+
+def violations(root):
+    """All violations under a source tree, as lines of text."""
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".h", ".cc"):
+                continue
+            file = path.relative_to(root).as_posix()
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                match = INCLUDE.match(line)
+                if not match:
+                    continue
+                quote, header = match.groups()
+                rule = layer_rule_broken(file, header, quote) or library_rule_broken(file, header)
+                if rule:
+                    found.append(f"{file}:{number}: includes {header}: {rule}")
+    return found
+
+
+def table_order():
+    """Layers from the bottom up; fails if the table has a cycle or an unknown name."""
+    order = []
+    while len(order) < len(LAYERS):
+        ready = [l for l in LAYERS if l not in order and set(LAYERS[l].split()) <= set(order)]
+        assert ready, f"cycle or unknown layer below one of: {set(LAYERS) - set(order)}"
+        order += ready
+    return order
+
+
+def self_test():
+    """Each line: a file, one include in it, and whether that is a violation."""
+    cases = [
+        ("argosy/graph/program.h", '"argosy/tensor/tensor.h"', False),
+        ("argosy/graph/program.cc", '"argosy/graph/program.h"', False),
+        ("argosy/ops/plugins.cc", '"argosy/ops.def"', False),
+        ("argosy/train/trainer_test.cc", '"argosy/nn/layers.h"', False),
+        ("argosy/nn/layers_test.cc", '"argosy/ops/op_support.h"', False),
+        ("argosy/ps/table_test.cc", "<gtest/gtest.h>", False),
+        ("argosy/tensor/gemm.cc", "<dnnl.hpp>", False),
+        ("bench/mlp.cc", "<dnnl.hpp>", False),
+        ("apps/argosy.cc", '"argosy/train/trainer.h"', False),
+        ("argosy/argosy.h", '"argosy/train/trainer.h"', False),
+        ("argosy/tensor/tensor.h", '"argosy/graph/program.h"', True),
+        ("argosy/graph/fuse.cc", '"argosy/ops/op_support.h"', True),
+        ("argosy/ps/table.h", '"argosy/tensor/tensor.h"', True),
+        ("argosy/ps/rules/adam.cc", "<argosy/graph/program.h>", True),
+        ("argosy/ps/table_test.cc", '"argosy/graph/program.h"', True),
+        ("argosy/nn/layers.cc", '"argosy/ops/op_support.h"', True),
+        ("argosy/train/trainer.cc", '"argosy/launch/launcher.h"', True),
+        ("argosy/train/trainer.cc", '"argosy/argosy.h"', True),
+        ("argosy/extras/thing.cc", '"argosy/base/error.h"', True),
+        ("argosy/base/rng.cc", '"rng.h"', True),
+        ("argosy/graph/executor.cc", "<dnnl.hpp>", True),
+        ("argosy/base/error.cc", "<spdlog/spdlog.h>", True),
+        ("argosy/train/checkpoint.cc", "  <zlib.h>", True),
+        ("examples/mnist_mlp.cc", "<CLI/CLI.hpp>", True),
+        ("argosy/base/clock.h", "<gtest/gtest.h>", True),
+    ]
+    table_order()
+    for file, header, bad in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, file)
+            path.parent.mkdir(parents=True)
+            path.write_text(f"// A file.\n#include {header}\n", encoding="utf-8")
+            found = violations(pathlib.Path(folder))
+        assert bool(found) == bad, f"{file} with {header}: expected {'a' if bad else 'no'} violation, got {found}"
+        assert not bad or found[0].startswith(f"{file}:2: "), found
+    print(f"check_layers: self-test passed, {len(cases)} cases")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--self-test", action="store_true")
+    args = parser.parse_args()
+    if args.self_test:
+        return self_test()
+    found = violations(args.root)
+    print("\n".join(found + [f"check_layers: {len(found)} violations" if found else "check_layers: clean"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
