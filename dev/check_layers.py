@@ -33,6 +33,7 @@ LAYERS = {
 
 # What *_test.cc files of a layer may include on top of that.
 TEST_LAYERS = {
+    "data": "net",
     "ops": "data ps",
     "nn": "ops data ps",
 }

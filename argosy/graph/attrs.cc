@@ -55,11 +55,11 @@ const std::string& Attrs::text(std::string_view name) const {
   wrong_type(name, "a text in quotes");
 }
 
-std::vector<int64_t> Attrs::integers(std::string_view name) const {
+const std::vector<int64_t>& Attrs::integers(std::string_view name) const {
+  static const std::vector<int64_t> none;
   const Attr* attr = find(name);
-  if (attr == nullptr) return {};
+  if (attr == nullptr) return none;
   if (const auto* value = std::get_if<std::vector<int64_t>>(attr)) return *value;
-  if (const auto* value = std::get_if<int64_t>(attr)) return {*value};
   wrong_type(name, "a list of integers");
 }
 

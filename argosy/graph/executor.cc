@@ -407,9 +407,9 @@ class Executor::Compiled {
       const Shape shape{std::min(kBlock, step.chain_elements - start)};
       for (BlockView& view : step.views) {
         const DType dtype = types_[view.var.index()].dtype;
-        std::byte* data = view.scratch == kNever
-                              ? values_[view.var.index()].data() + static_cast<size_t>(start) * size_of(dtype)
-                              : static_cast<std::byte*>(scratch_.get()) + view.scratch;
+        std::byte* data = view.scratch == kNever ? values_[view.var.index()].data()
+                                                 : static_cast<std::byte*>(scratch_.get()) + view.scratch;
+        if (view.scratch == kNever && data != nullptr) data += static_cast<size_t>(start) * size_of(dtype);
         view.block = Tensor::wrap(data, shape, dtype);
       }
       for (size_t n : step.nodes) {

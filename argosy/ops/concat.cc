@@ -63,7 +63,8 @@ void run_part(const RunCtx& c) {
 
 std::vector<Var> grad(const GradCtx& c) {
   const int64_t axis = c.out[0].shape().axis(c.attrs.integer("axis"));
-  std::vector<int64_t> sizes;
+  using List = std::vector<int64_t>;
+  List sizes;
   for (const Var& x : c.in) sizes.push_back(x.shape()[static_cast<int>(axis)]);
   const bool known = std::ranges::find(sizes, Shape::kAny) == sizes.end();
   const bool all = std::ranges::find(c.needs, false) == c.needs.end();
@@ -75,8 +76,9 @@ std::vector<Var> grad(const GradCtx& c) {
   for (size_t i = 0; i < c.in.size(); start += sizes[i++]) {
     if (!c.needs[i]) continue;
     if (known) {
-      result[i] = c.g.apply("slice", {c.dout[0]},
-                            {{"axes", axis}, {"starts", start}, {"ends", start + sizes[i]}});
+      result[i] = c.g.apply(
+          "slice", {c.dout[0]},
+          {{"axes", List{axis}}, {"starts", List{start}}, {"ends", List{start + sizes[i]}}});
       continue;
     }
     std::vector<Var> in = {c.dout[0]};

@@ -132,7 +132,7 @@ std::vector<OpDef> embedding() {
            .run = run,
            .grad = grad,
            .examples = examples},
-          {.name = "embedding_grad", .inputs = 3, .infer = infer_grad, .run = run_grad}};
+          {.name = "embedding_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

@@ -6,7 +6,7 @@ namespace {
 
 void infer(const InferCtx& c) {
   const Shape& in = c.in[0].shape;
-  const std::vector<int64_t> wanted = c.attrs.integers("shape");
+  const std::vector<int64_t>& wanted = c.attrs.integers("shape");
   const int added = static_cast<int>(wanted.size()) - in.rank();
   check<ConfigError>(added >= 0, "shape ", Shape(wanted), " has fewer axes than ", in);
   Shape out;

@@ -101,7 +101,7 @@ std::vector<OpDef> gather() {
            .run = run,
            .grad = grad,
            .examples = examples},
-          {.name = "gather_grad", .inputs = 3, .infer = infer_grad, .run = run_grad}};
+          {.name = "gather_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

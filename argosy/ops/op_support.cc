@@ -73,29 +73,26 @@ Broadcast::Broadcast(const Shape& a, const Shape& b, const Shape& out) {
   a_step = a_moves ? 1 : 0;
   b_step = b_moves ? 1 : 0;
 
-  size_t count = 1;
-  for (int i = 0; i < split; ++i) count *= static_cast<size_t>(out[i]);
+  rows.axes = split;
+  rows.length = length;
+  rows.count = length == 0 ? 0 : 1;
   const auto stride = [&](const Shape& s, int axis) {
     if (dim(s, axis) == 1) return size_t{0};
     size_t product = 1;
     for (int i = axis + 1; i < rank; ++i) product *= static_cast<size_t>(dim(s, i));
     return product;
   };
-  rows.resize(length == 0 ? 0 : count);
-  for (size_t r = 0; r < rows.size(); ++r) {
-    size_t rest = r;
-    rows[r].out = r * length;
-    for (int i = split - 1; i >= 0; --i) {
-      const size_t at = rest % static_cast<size_t>(out[i]);
-      rest /= static_cast<size_t>(out[i]);
-      rows[r].a += at * stride(a, i);
-      rows[r].b += at * stride(b, i);
-    }
+  for (int i = 0; i < split; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    rows.sizes[axis] = static_cast<size_t>(out[i]);
+    rows.count *= rows.sizes[axis];
+    rows.a_strides[axis] = stride(a, i);
+    rows.b_strides[axis] = stride(b, i);
   }
 }
 
 Shape kept_shape(const Shape& in, const Attrs& attrs) {
-  const std::vector<int64_t> axes = attrs.integers("axes");
+  const std::vector<int64_t>& axes = attrs.integers("axes");
   Shape out = in;
   for (int i = 0; axes.empty() && i < in.rank(); ++i) out[i] = 1;
   for (int64_t axis : axes) out[in.axis(axis)] = 1;
@@ -104,7 +101,7 @@ Shape kept_shape(const Shape& in, const Attrs& attrs) {
 
 Shape reduced_shape(const Shape& in, const Attrs& attrs) {
   if (attrs.integer("keepdim") != 0) return kept_shape(in, attrs);
-  const std::vector<int64_t> axes = attrs.integers("axes");
+  const std::vector<int64_t>& axes = attrs.integers("axes");
   if (axes.empty()) return {1};
   Shape out;
   for (int i = 0; i < in.rank(); ++i) {
@@ -126,11 +123,7 @@ AxisSpan::AxisSpan(const Shape& shape, int axis) {
   }
 }
 
-Var sum_to(Var gradient, Var operand) {
-  if (gradient.shape() == operand.shape() && operand.shape().known()) return gradient;
-  if (gradient.shape() == operand.shape() && gradient.shape().rank() == 0) return gradient;
-  return gradient.g->apply("sum_to", {gradient, operand});
-}
+Var sum_to(Var gradient, Var operand) { return gradient.g->apply("sum_to", {gradient, operand}); }
 
 Tensor random_tensor(const Shape& shape, uint64_t seed) { return random_tensor(shape, -1.0, 1.0, seed); }
 

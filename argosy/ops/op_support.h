@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -102,17 +103,57 @@ void map2(const RunCtx& c, F f) {
   });
 }
 
-/// Reads an array as if it had the shape of the result: by rows of equal stride.
+/// Where a row of a broadcast starts in each array.
 struct BroadcastRow {
-  size_t a = 0, b = 0, out = 0;  // where the row starts
+  size_t a = 0, b = 0, out = 0;
 };
+
+/// The rows of a broadcast, counted up in place: for (const BroadcastRow& row : plan.rows).
+class BroadcastRows {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(const BroadcastRows* rows) : rows_(rows), left_(rows == nullptr ? 0 : rows->count) {}
+    const BroadcastRow& operator*() const { return row_; }
+    Iterator& operator++();
+    bool operator!=(const Iterator& end) const { return left_ != end.left_; }
+
+   private:
+    const BroadcastRows* rows_;
+    size_t left_;
+    BroadcastRow row_;
+    std::array<size_t, Shape::kMaxRank> at_{};
+  };
+  Iterator begin() const { return Iterator(this); }
+  Iterator end() const { return Iterator(nullptr); }
+
+  size_t count = 0, length = 0;  // rows, and elements of each
+  int axes = 0;
+  std::array<size_t, Shape::kMaxRank> sizes{}, a_strides{}, b_strides{};
+};
+
 /// How two arrays meet in one result: rows of `length` elements in which each input advances by
 /// its step (1, or 0 where it is repeated).
 struct Broadcast {
   size_t length = 0, a_step = 0, b_step = 0;
-  std::vector<BroadcastRow> rows;
+  BroadcastRows rows;
   Broadcast(const Shape& a, const Shape& b, const Shape& out);
 };
+
+inline BroadcastRows::Iterator& BroadcastRows::Iterator::operator++() {
+  --left_;
+  row_.out += rows_->length;
+  for (int i = rows_->axes - 1; i >= 0; --i) {
+    const auto axis = static_cast<size_t>(i);
+    row_.a += rows_->a_strides[axis];
+    row_.b += rows_->b_strides[axis];
+    if (++at_[axis] < rows_->sizes[axis]) break;
+    row_.a -= rows_->a_strides[axis] * rows_->sizes[axis];
+    row_.b -= rows_->b_strides[axis] * rows_->sizes[axis];
+    at_[axis] = 0;
+  }
+  return *this;
+}
 
 /// out = f(a, b) element by element with broadcasting, from T to R.
 template <class T, class R, class F>
@@ -129,12 +170,11 @@ void zip(const Tensor& a_in, const Tensor& b_in, Tensor& out, F f) {
     return;
   }
   const Broadcast plan(a_in.shape(), b_in.shape(), out.shape());
-  const BroadcastRow* rows = plan.rows.data();
-  vectorized([=, count = plan.rows.size(), length = plan.length, sa = plan.a_step, sb = plan.b_step] {
-    for (size_t r = 0; r < count; ++r) {
-      const T* ra = a + rows[r].a;
-      const T* rb = b + rows[r].b;
-      R* ry = y + rows[r].out;
+  vectorized([=, &plan, length = plan.length, sa = plan.a_step, sb = plan.b_step] {
+    for (const BroadcastRow& row : plan.rows) {
+      const T* ra = a + row.a;
+      const T* rb = b + row.b;
+      R* ry = y + row.out;
       if (sa == 1 && sb == 1) {
         for (size_t i = 0; i < length; ++i) ry[i] = f(ra[i], rb[i]);
       } else if (sb == 0 && sa == 1) {
@@ -178,7 +218,8 @@ struct AxisSpan {
 
 // ---- gradients ----
 
-/// A gradient of the broadcast result, summed back to the shape of one operand.
+/// A gradient of the broadcast result, summed back to the shape of one operand. Always a node, so
+/// that a recorded program, which does not know the batch size, is the one an eager model gives.
 Var sum_to(Var gradient, Var operand);
 
 // ---- examples ----

@@ -11,7 +11,7 @@ void infer(const InferCtx& c) {
   const Shape& in = c.in[0].shape;
   Shape out;
   int open = -1;
-  const std::vector<int64_t> wanted = c.attrs.integers("shape");
+  const std::vector<int64_t>& wanted = c.attrs.integers("shape");
   for (size_t i = 0; i < wanted.size(); ++i) {
     const int axis = static_cast<int>(i);
     check<ConfigError>(wanted[i] != 0 || axis < in.rank(), "a 0 on axis ", axis, " but the input is ", in);

@@ -24,8 +24,9 @@ Range clamped(int64_t start, int64_t end, int64_t size) {
 Ranges ranges_of(const Shape& x, const Attrs& attrs) {
   Ranges ranges;
   for (int i = 0; i < x.rank(); ++i) ranges[static_cast<size_t>(i)] = {0, x[i]};
-  const std::vector<int64_t> axes = attrs.integers("axes");
-  const std::vector<int64_t> starts = attrs.integers("starts"), ends = attrs.integers("ends");
+  const std::vector<int64_t>& axes = attrs.integers("axes");
+  const std::vector<int64_t>& starts = attrs.integers("starts");
+  const std::vector<int64_t>& ends = attrs.integers("ends");
   check<ConfigError>(starts.size() == axes.size() && ends.size() == axes.size(),
                      "needs a start and an end for each axis, got ", axes.size(), " axes, ",
                      starts.size(), " starts and ", ends.size(), " ends");
@@ -133,7 +134,7 @@ std::vector<OpExample> examples() {
 
 std::vector<OpDef> slice() {
   return {{.name = "slice", .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "slice_grad", .inputs = 2, .infer = infer_grad, .run = run_grad}};
+          {.name = "slice_grad", .inputs = 2, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

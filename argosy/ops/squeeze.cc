@@ -8,7 +8,7 @@ namespace {
 
 void infer(const InferCtx& c) {
   const Shape& in = c.in[0].shape;
-  const std::vector<int64_t> axes = c.attrs.integers("axes");
+  const std::vector<int64_t>& axes = c.attrs.integers("axes");
   check<ConfigError>(!axes.empty(), "needs axes=[...], got none");
   Shape out;
   size_t dropped = 0;

@@ -41,6 +41,7 @@ void run(const RunCtx& c) {
 }
 
 std::vector<Var> grad(const GradCtx& c) {
+  using List = std::vector<int64_t>;
   const int64_t axis = new_axis(c.out[0].shape().rank(), c.attrs);
   const bool all = std::ranges::find(c.needs, false) == c.needs.end();
   std::vector<Var> result(c.in.size());
@@ -53,9 +54,10 @@ std::vector<Var> grad(const GradCtx& c) {
     const auto start = static_cast<int64_t>(i);
     if (!all) {
       result[i] =
-          c.g.apply("slice", {c.dout[0]}, {{"axes", axis}, {"starts", start}, {"ends", start + 1}});
+          c.g.apply("slice", {c.dout[0]},
+                    {{"axes", List{axis}}, {"starts", List{start}}, {"ends", List{start + 1}}});
     }
-    result[i] = c.g.apply("squeeze", {result[i]}, {{"axes", axis}});
+    result[i] = c.g.apply("squeeze", {result[i]}, {{"axes", List{axis}}});
   }
   return result;
 }

@@ -27,7 +27,7 @@ void run(const RunCtx& c) {
 }  // namespace
 
 std::vector<OpDef> sum_to() {
-  return {{.name = "sum_to", .inputs = 2, .trait = OpTrait::inplace, .shape_of = 1, .infer = infer, .run = run}};
+  return {{.name = "sum_to", .inputs = 2, .trait = OpTrait::elementwise, .shape_of = 1, .infer = infer, .run = run}};
 }
 
 }  // namespace argosy::ops

@@ -13,7 +13,7 @@ struct Tiling {
   Shape in, repeats;
 
   Tiling(const Shape& x, const Attrs& attrs) : in(x) {
-    const std::vector<int64_t> given = attrs.integers("repeats");
+    const std::vector<int64_t>& given = attrs.integers("repeats");
     check<ConfigError>(!given.empty(), "needs repeats=[...], got none");
     for (int64_t count : given) {
       check<ConfigError>(count >= 1, "repeats must be 1 or more, got ", count);
@@ -130,7 +130,7 @@ std::vector<OpExample> examples() {
 
 std::vector<OpDef> tile() {
   return {{.name = "tile", .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "tile_grad", .inputs = 2, .infer = infer_grad, .run = run_grad}};
+          {.name = "tile_grad", .inputs = 2, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

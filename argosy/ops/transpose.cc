@@ -8,20 +8,21 @@
 namespace argosy::ops {
 namespace {
 
-std::vector<int64_t> permutation(const Shape& in, const Attrs& attrs) {
-  std::vector<int64_t> perm = attrs.integers("perm");
+/// The axes of the input in the order of the result.
+Shape permutation(const Shape& in, const Attrs& attrs) {
+  Shape perm;
   if (!attrs.has("perm"))
     for (int i = in.rank(); i-- > 0;) perm.push_back(i);
+  for (int64_t axis : attrs.integers("perm")) perm.push_back(in.axis(axis));
   std::array<bool, Shape::kMaxRank> taken{};
-  bool whole = static_cast<int>(perm.size()) == in.rank();
-  for (size_t i = 0; whole && i < perm.size(); ++i) {
-    perm[i] = in.axis(perm[i]);
-    bool& seen = taken[static_cast<size_t>(perm[i])];
-    whole = !seen;
+  bool whole = perm.rank() == in.rank();
+  for (int64_t axis : perm) {
+    bool& seen = taken[static_cast<size_t>(axis)];
+    whole = whole && !seen;
     seen = true;
   }
   check<ConfigError>(whole, "perm must hold each of the ", in.rank(), " axes of ", in,
-                     " once, got ", Shape(attrs.integers("perm")));
+                     " once, got ", perm);
   return perm;
 }
 
@@ -37,9 +38,29 @@ struct Axis {
   size_t size, in_step, out_step;
 };
 
+/// Up to kMaxRank axes, in place.
+struct Axes {
+  std::array<Axis, Shape::kMaxRank> axis{};
+  size_t count = 0;
+
+  bool empty() const { return count == 0; }
+  Axis& back() { return axis[count - 1]; }
+  void push_back(const Axis& one) { axis[count++] = one; }
+  std::span<const Axis> all() const { return {axis.data(), count}; }
+  /// Takes out axis i and gives it back.
+  Axis take(size_t i) {
+    const Axis taken = axis[i];
+    std::copy(axis.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+              axis.begin() + static_cast<std::ptrdiff_t>(count),
+              axis.begin() + static_cast<std::ptrdiff_t>(i));
+    --count;
+    return taken;
+  }
+};
+
 /// The axes of the result without those of size 1, those that stay side by side as one.
-std::vector<Axis> merged_axes(const Shape& in, const std::vector<int64_t>& perm, size_t cell) {
-  std::vector<Axis> axes;
+Axes merged_axes(const Shape& in, const Shape& perm, size_t cell) {
+  Axes axes;
   for (int64_t axis : perm) {
     const AxisSpan span(in, static_cast<int>(axis));
     if (span.length == 1) continue;
@@ -50,7 +71,8 @@ std::vector<Axis> merged_axes(const Shape& in, const std::vector<int64_t>& perm,
       axes.push_back({span.length, step, 0});
     }
   }
-  for (size_t i = axes.size(), step = cell; i-- > 0; step *= axes[i].size) axes[i].out_step = step;
+  for (size_t i = axes.count, step = cell; i-- > 0; step *= axes.axis[i].size)
+    axes.axis[i].out_step = step;
   return axes;
 }
 
@@ -82,22 +104,21 @@ void transpose_plane(const Axis& row, const Axis& column, const std::byte* from,
 template <size_t kCell>
 void run_cells(const RunCtx& c) {
   const Shape& in = c.in(0).shape();
-  std::vector<Axis> axes = merged_axes(in, permutation(in, c.attrs), kCell);
+  Axes axes = merged_axes(in, permutation(in, c.attrs), kCell);
   const std::byte* from = c.in(0).data();
   std::byte* to = c.out(0).data();
-  if (axes.empty()) axes = {{1, kCell, kCell}};
-  const Axis last = axes.back();
-  axes.pop_back();
+  if (axes.empty()) axes.push_back({1, kCell, kCell});
+  const Axis last = axes.take(axes.count - 1);
   if (last.in_step == kCell) {
-    nest(axes, from, to, [bytes = last.size * kCell](const std::byte* row, std::byte* result) {
-      std::memcpy(result, row, bytes);
-    });
+    nest(axes.all(), from, to,
+         [bytes = last.size * kCell](const std::byte* row, std::byte* result) {
+           std::memcpy(result, row, bytes);
+         });
     return;
   }
-  const auto inner = std::ranges::find(axes, kCell, &Axis::in_step);
-  const Axis row = *inner;
-  axes.erase(inner);
-  nest(axes, from, to, [&](const std::byte* plane, std::byte* result) {
+  const auto inner = std::ranges::find(axes.all(), kCell, &Axis::in_step);
+  const Axis row = axes.take(static_cast<size_t>(inner - axes.all().begin()));
+  nest(axes.all(), from, to, [&](const std::byte* plane, std::byte* result) {
     transpose_plane<kCell>(row, last, plane, result);
   });
 }
@@ -115,10 +136,9 @@ void run(const RunCtx& c) {
 }
 
 std::vector<Var> grad(const GradCtx& c) {
-  const std::vector<int64_t> perm = permutation(c.in[0].shape(), c.attrs);
-  std::vector<int64_t> inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i)
-    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  const Shape perm = permutation(c.in[0].shape(), c.attrs);
+  std::vector<int64_t> inverse(static_cast<size_t>(perm.rank()));
+  for (int i = 0; i < perm.rank(); ++i) inverse[static_cast<size_t>(perm[i])] = i;
   return {c.g.apply("transpose", {c.dout[0]}, {{"perm", inverse}})};
 }
 

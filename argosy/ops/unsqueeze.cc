@@ -8,7 +8,7 @@ namespace {
 
 void infer(const InferCtx& c) {
   const Shape& in = c.in[0].shape;
-  const std::vector<int64_t> axes = c.attrs.integers("axes");
+  const std::vector<int64_t>& axes = c.attrs.integers("axes");
   check<ConfigError>(!axes.empty(), "needs axes=[...], got none");
   const auto rank = static_cast<int64_t>(axes.size()) + in.rank();
   Shape out;

@@ -80,5 +80,34 @@ TEST(SteadyState, AStepAllocatesNothing) {
   }
 }
 
+/// Every op on its own examples, forward and, where it has a gradient, backward.
+TEST(SteadyState, NoOpAllocates) {
+  for (const OpDef* op : all_ops()) {
+    if (op->examples == nullptr) continue;
+    for (const OpExample& example : op->examples()) {
+      Builder g;
+      Feeds feeds;
+      std::vector<Var> in;
+      for (size_t i = 0; i < example.in.size(); ++i) {
+        const Tensor& value = example.in[i];
+        const bool trained = is_float(value.dtype());
+        const std::string name = "in" + std::to_string(i);
+        in.push_back(g.variable({name, {value.shape(), value.dtype()}, trained ? VarKind::param : VarKind::input, ""}));
+        feeds.emplace(name, value);
+      }
+      const std::vector<Var> out = g.apply_all(op->name, in, example.attrs);
+      for (const Var& var : out) g.output(var);
+      if (op->grad != nullptr && is_float(out[0].type().dtype)) g.backward(g.apply("mean", {out[0]}));
+      Executor executor(g.program(), {.fuse = false});
+      executor.run(feeds);
+      allocations = 0;
+      counting = true;
+      executor.run(feeds);
+      counting = false;
+      EXPECT_EQ(allocations, 0) << op->name << "\n" << g.program().text();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace argosy

@@ -566,6 +566,24 @@ TEST_P(OpConformance, WritesAllOfItsOutputsAndNothingElse) {
   }
 }
 
+TEST_P(OpConformance, ReadsOnlyTheShapeOfAnInputWhereItSaysSo) {
+  for (const Case& c : cases()) {
+    for_each_node(in_f32(c), [](const NodeTrial& trial) {
+      if (trial.node.op->shape_of < 0) return;
+      std::vector<Tensor> inputs, outputs;
+      for (const Tensor& x : trial.in) inputs.push_back(x.clone());
+      for (const Tensor& y : trial.expected) outputs.push_back(y.clone());
+      Tensor& gone = inputs.at(static_cast<size_t>(trial.node.op->shape_of));
+      if (gone.numel() > 0) std::memset(gone.data(), 0xFF, gone.bytes());
+      trial.run(inputs, outputs);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        EXPECT_TRUE(same(trial.expected[i], outputs[i]))
+            << "output " << i << ", with the content of input " << trial.node.op->shape_of
+            << " gone";
+    });
+  }
+}
+
 TEST_P(OpConformance, OverwritesInputsWhereItsTraitSaysSo) {
   for (const Case& c : cases()) {
     for_each_node(in_f32(c), [](const NodeTrial& trial) {
@@ -573,6 +591,7 @@ TEST_P(OpConformance, OverwritesInputsWhereItsTraitSaysSo) {
       if (trait != OpTrait::elementwise && trait != OpTrait::inplace) return;
       const Tensor& first = trial.expected[0];
       for (size_t k = 0; k < trial.in.size(); ++k) {
+        if (static_cast<int>(k) == trial.node.op->shape_of) continue;
         if (trial.in[k].numel() != first.numel() || trial.in[k].bytes() != first.bytes()) continue;
         std::vector<Tensor> inputs, outputs;
         for (const Tensor& x : trial.in) inputs.push_back(x.clone());
