@@ -36,9 +36,12 @@ void print_memory(const Program& program, int64_t batch) {
   Executor executor(program);
   executor.prepare(placeholder_feeds(program, batch));
   const MemoryReport memory = executor.memory();
-  fmt::print("activations at batch {}: {} bytes planned, {} bytes required by liveness, ratio {:.3f}\n", batch,
-             memory.planned, memory.required,
-             memory.required > 0 ? static_cast<double>(memory.planned) / static_cast<double>(memory.required) : 1.0);
+  fmt::print(
+      "activations at batch {}: {} bytes planned, {} bytes required by liveness, ratio {:.3f}\n",
+      batch, memory.planned, memory.required,
+      memory.required > 0
+          ? static_cast<double>(memory.planned) / static_cast<double>(memory.required)
+          : 1.0);
   fmt::print("one buffer per variable would take {} bytes\n", memory.without_reuse);
 }
 
@@ -74,19 +77,23 @@ int main(int argc, char** argv) {
   auto* plan = app.add_subcommand("plan", "Say what running a program text takes");
   plan->add_option("FILE", file, "program text")->required();
   plan->add_flag("--memory", memory, "memory of its activations")->required();
-  plan->add_option("--batch", batch, "size of the dimensions left open in the text")->capture_default_str();
+  plan->add_option("--batch", batch, "size of the dimensions left open in the text")
+      ->capture_default_str();
   plan->callback([&] { print_memory(read_program(file), batch); });
 
-  auto* bench = app.add_subcommand("bench", "Measure; each benchmark prints its own limit beside it");
+  auto* bench =
+      app.add_subcommand("bench", "Measure; each benchmark prints its own limit beside it");
   bench->require_subcommand(1);
   const std::map<std::string, Bench> benches = all_benches();
   std::map<std::string, BenchFlags> flags;
   for (const auto& [name, entry] : benches) {
     auto* one = bench->add_subcommand(name, entry.help);
     flags[name] = entry.flags;
-    for (auto& [flag, value] : flags[name]) one->add_option("--" + flag, value)->capture_default_str();
+    for (auto& [flag, value] : flags[name])
+      one->add_option("--" + flag, value)->capture_default_str();
     one->add_flag("--json", json, "one line of JSON");
-    one->callback([&, name = name] { print_results(name, benches.at(name).run(flags.at(name)), json); });
+    one->callback(
+        [&, name = name] { print_results(name, benches.at(name).run(flags.at(name)), json); });
   }
 
   try {

@@ -19,7 +19,8 @@ Tensor random(const Shape& shape, uint64_t seed) {
   Tensor tensor(shape);
   const RandomStream stream(seed);
   auto values = tensor.as<float>();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(stream.uniform(i) - 0.5) * 0.1F;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(stream.uniform(i) - 0.5) * 0.1F;
   return tensor;
 }
 
@@ -110,9 +111,11 @@ BenchResults run(const BenchFlags& flags) {
 }  // namespace
 
 Bench mlp() {
-  return {.help = "CTR tower 247-512-256-128-32-1, forward + backward, one thread, against its bare GEMMs",
-          .flags = {{"batch", "512"}, {"rounds", "9"}},
-          .run = run};
+  return {
+      .help =
+          "CTR tower 247-512-256-128-32-1, forward + backward, one thread, against its bare GEMMs",
+      .flags = {{"batch", "512"}, {"rounds", "9"}},
+      .run = run};
 }
 
 }  // namespace argosy::benches

@@ -27,20 +27,22 @@ Batch random_batch(int64_t size, uint64_t seed) {
 
 BenchResults run(const BenchFlags& flags) {
   check<ConfigError>(flags.at("model") == "mlp", "--model ", flags.at("model"), ": expected mlp");
-  const int64_t size = integer(flags, "batch"), hidden = integer(flags, "hidden"), steps = integer(flags, "steps"),
-                rounds = integer(flags, "rounds");
+  const int64_t size = integer(flags, "batch"), hidden = integer(flags, "hidden"),
+                steps = integer(flags, "steps"), rounds = integer(flags, "rounds");
   const auto env = real_env();
-  Trainer trainer(*env,
-                  [&](Builder& g) -> ModelOutputs {
-                    const Var x = g.input("x", {{-1, kPixels}});
-                    const Var label = g.input("label", {{-1, 1}, DType::i64});
-                    const Var h = nn::mlp(x, std::array{hidden, hidden}, "relu", "hidden");
-                    return {.loss = nn::softmax_loss(nn::linear(h, kClasses, "scores"), label)};
-                  },
-                  {.optimizer = {.rule = flags.at("optimizer"), .learning_rate = "0.01"},
-                   .graph = flags.at("graph") == "dynamic" ? GraphMode::eager : GraphMode::recorded});
+  Trainer trainer(
+      *env,
+      [&](Builder& g) -> ModelOutputs {
+        const Var x = g.input("x", {{-1, kPixels}});
+        const Var label = g.input("label", {{-1, 1}, DType::i64});
+        const Var h = nn::mlp(x, std::array{hidden, hidden}, "relu", "hidden");
+        return {.loss = nn::softmax_loss(nn::linear(h, kClasses, "scores"), label)};
+      },
+      {.optimizer = {.rule = flags.at("optimizer"), .learning_rate = "0.01"},
+       .graph = flags.at("graph") == "dynamic" ? GraphMode::eager : GraphMode::recorded});
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(random_batch(size, static_cast<uint64_t>(i)));
+  for (int64_t i = 0; i < kBatches; ++i)
+    batches.push_back(random_batch(size, static_cast<uint64_t>(i)));
   for (int64_t i = 0; i < 20; ++i) trainer.step(batches[static_cast<size_t>(i % kBatches)]);
   std::vector<double> rates;
   for (int64_t round = 0; round < rounds; ++round) {
@@ -55,8 +57,13 @@ BenchResults run(const BenchFlags& flags) {
 
 Bench train() {
   return {.help = "training steps of an MLP 784-H-H-10 (ReLU) on random inputs, one thread",
-          .flags = {{"model", "mlp"}, {"batch", "64"}, {"hidden", "200"}, {"optimizer", "sgd"}, {"graph", "static"},
-                    {"steps", "400"}, {"rounds", "5"}},
+          .flags = {{"model", "mlp"},
+                    {"batch", "64"},
+                    {"hidden", "200"},
+                    {"optimizer", "sgd"},
+                    {"graph", "static"},
+                    {"steps", "400"},
+                    {"rounds", "5"}},
           .run = run};
 }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 declare -A packages=(
-  [base]="g++ cmake ninja-build ccache python3 libdnnl-dev libgomp1 libfmt-dev libspdlog-dev
+  [base]="g++ cmake ninja-build ccache python3 libdnnl-dev libgomp1 libfmt-dev
           libcli11-dev libxxhash-dev zlib1g-dev libasio-dev libgtest-dev"
   [format]="clang-format"
   [lint]="clang clang-tidy"

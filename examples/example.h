@@ -20,7 +20,8 @@ inline argosy::GraphMode graph_mode(int argc, char** argv, const char* about) {
       std::exit(0);
     }
     const std::string value = flag == "--graph" && i + 1 < argc ? argv[++i] : "";
-    argosy::check<argosy::ConfigError>(value == "static" || value == "dynamic", "unknown argument '", flag,
+    argosy::check<argosy::ConfigError>(value == "static" || value == "dynamic",
+                                       "unknown argument '", flag,
                                        "', expected --graph static or --graph dynamic");
     mode = value == "static" ? argosy::GraphMode::recorded : argosy::GraphMode::eager;
   }

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
     std::printf("fit_a_line: %s\n", samples.source.c_str());
 
     const auto data = array_dataset(samples.train, {.batch_size = 20});
-    Trainer trainer(*env, fit_a_line, {.optimizer = {.rule = "sgd", .learning_rate = "0.001"}, .graph = graph});
+    Trainer trainer(*env, fit_a_line,
+                    {.optimizer = {.rule = "sgd", .learning_rate = "0.001"}, .graph = graph});
     Batch batch;
     for (int pass = 1; pass <= 100; ++pass) {
       trainer.save("fit_a_line.model");

@@ -22,12 +22,16 @@ int main(int argc, char** argv) {
 
     const auto train = array_dataset(samples.train, {.batch_size = 64, .drop_last = true});
     const auto test = array_dataset(samples.test, {.batch_size = 500, .shuffle = false});
-    Trainer trainer(*env, mnist_mlp, {.optimizer = {.rule = "adam", .learning_rate = "0.001"}, .graph = graph});
+    Trainer trainer(*env, mnist_mlp,
+                    {.optimizer = {.rule = "adam", .learning_rate = "0.001"}, .graph = graph});
     double accuracy = 0;
-    trainer.fit(*train, {.epochs = 5, .test = test.get(), .on_epoch = [&](const Progress& progress, const auto& result) {
+    trainer.fit(*train, {.epochs = 5,
+                         .test = test.get(),
+                         .on_epoch = [&](const Progress& progress, const auto& result) {
                            accuracy = result[1].value;
-                           std::printf("epoch %d  train loss %.9g  test loss %.9g  test accuracy %.4f\n", progress.epoch,
-                                       progress.metric("loss"), result[0].value, accuracy);
+                           std::printf(
+                               "epoch %d  train loss %.9g  test loss %.9g  test accuracy %.4f\n",
+                               progress.epoch, progress.metric("loss"), result[0].value, accuracy);
                            return Next::go_on;
                          }});
     trainer.export_inference("mnist_mlp.model");
@@ -39,9 +43,11 @@ int main(int argc, char** argv) {
     const Feeds answer = predictor.run({{"x", first}});
     const auto probability = answer.at("probability").as<float>();
     const auto best = std::ranges::max_element(probability) - probability.begin();
-    std::printf("exported to mnist_mlp.model; the first test image is a %lld with probability %.4f (label %lld)\n",
-                static_cast<long long>(best), static_cast<double>(probability[static_cast<size_t>(best)]),
-                static_cast<long long>(samples.test.at("label").as<int64_t>()[0]));
+    std::printf(
+        "exported to mnist_mlp.model; the first test image is a %lld with probability %.4f (label "
+        "%lld)\n",
+        static_cast<long long>(best), static_cast<double>(probability[static_cast<size_t>(best)]),
+        static_cast<long long>(samples.test.at("label").as<int64_t>()[0]));
     return accuracy >= 0.9 ? 0 : 1;
   });
 }

@@ -25,8 +25,9 @@ std::string message_of(F f) {
 }
 
 TEST(Check, ThrowsItsKindWithAllParts) {
-  EXPECT_EQ(message_of<ConfigError>([] { check<ConfigError>(false, "batch ", 0, ", expected more"); }),
-            "batch 0, expected more");
+  EXPECT_EQ(
+      message_of<ConfigError>([] { check<ConfigError>(false, "batch ", 0, ", expected more"); }),
+      "batch 0, expected more");
   EXPECT_NO_THROW(check(true, "unused"));
 }
 
@@ -42,12 +43,15 @@ TEST(Call, ReadsPositionsNamesAndDefaults) {
 
 TEST(Call, RefusesWhatIsNotACallAndQuotesIt) {
   for (const char* text : {"", "adam(", "adam(1,,2)", "3(4)", "adam(beta1=)", "a b"})
-    EXPECT_NE(message_of<ConfigError>([&] { Call call(text); }).find(std::string("'") + text + "'"), std::string::npos)
+    EXPECT_NE(message_of<ConfigError>([&] { Call call(text); }).find(std::string("'") + text + "'"),
+              std::string::npos)
         << text;
 }
 
 TEST(Call, NamesTheNearestArgument) {
-  EXPECT_EQ(message_of<ConfigError>([] { Call("adam(bta1=0.9)").expect("rule", 3, {"beta1", "beta2"}); }),
+  EXPECT_EQ(message_of<ConfigError>([] {
+              Call("adam(bta1=0.9)").expect("rule", 3, {"beta1", "beta2"});
+            }),
             "'adam(bta1=0.9)': rule adam has no argument 'bta1', did you mean beta1?");
   EXPECT_EQ(message_of<ConfigError>([] { static_cast<void>(Call("f(x1)").number(0, "rate")); }),
             "'f(x1)': 'x1' is not a number");
@@ -84,7 +88,8 @@ TEST(Hash, RunningHashEqualsTheWhole) {
   running.add(std::as_bytes(std::span(text).first(4)));
   running.add(std::as_bytes(std::span(text).subspan(4)));
   EXPECT_EQ(running.digest(), hash64(text));
-  EXPECT_EQ(hash64(std::string_view("")), 0x2d06800538d394c2ULL) << "XXH3 of nothing: formats rest on it";
+  EXPECT_EQ(hash64(std::string_view("")), 0x2d06800538d394c2ULL)
+      << "XXH3 of nothing: formats rest on it";
 }
 
 TEST(ByteSource, RefusesToReadPastTheEnd) {

@@ -60,7 +60,8 @@ class ByteSource {
   }
   template <Plain T>
   void get_all(std::span<T> values) {
-    if (!values.empty()) std::memcpy(values.data(), take(values.size_bytes()).data(), values.size_bytes());
+    if (!values.empty())
+      std::memcpy(values.data(), take(values.size_bytes()).data(), values.size_bytes());
   }
   std::string get_text() {
     const auto part = take(get<uint32_t>());

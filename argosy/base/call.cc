@@ -17,7 +17,8 @@ std::string trimmed(std::string_view s) {
 
 bool is_name(std::string_view s) {
   const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  return !s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) && std::ranges::all_of(s, word);
+  return !s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) &&
+         std::ranges::all_of(s, word);
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -50,11 +51,12 @@ Call::Call(std::string_view text) : text_(text) {
     const auto comma = rest.find(',');
     const std::string part = trimmed(std::string_view(rest).substr(0, comma));
     const auto equals = part.find('=');
-    Argument argument = equals == std::string::npos
-                            ? Argument{"", part}
-                            : Argument{trimmed(part.substr(0, equals)), trimmed(part.substr(equals + 1))};
-    check<ConfigError>(!argument.value.empty() && (equals == std::string::npos || is_name(argument.name)),
-                       "'", text, "': '", part, "' is not an argument");
+    Argument argument = equals == std::string::npos ? Argument{"", part}
+                                                    : Argument{trimmed(part.substr(0, equals)),
+                                                               trimmed(part.substr(equals + 1))};
+    check<ConfigError>(
+        !argument.value.empty() && (equals == std::string::npos || is_name(argument.name)), "'",
+        text, "': '", part, "' is not an argument");
     arguments_.push_back(std::move(argument));
     rest = comma == std::string::npos ? "" : trimmed(std::string_view(rest).substr(comma + 1));
   }
@@ -114,8 +116,8 @@ void Call::expect(std::string_view what, size_t positions,
     fail<ConfigError>("'", text_, "': ", what, " ", name_, " has no argument '", argument.name, "'",
                       near.empty() ? "" : ", did you mean " + near + "?");
   }
-  check<ConfigError>(unnamed <= positions, "'", text_, "': ", what, " ", name_, " takes ", positions,
-                     " values without a name, got ", unnamed);
+  check<ConfigError>(unnamed <= positions, "'", text_, "': ", what, " ", name_, " takes ",
+                     positions, " values without a name, got ", unnamed);
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& known) {

@@ -9,7 +9,9 @@ namespace argosy {
 /// that computes needs its own, also so that all threads give the same bits.
 class FlushDenormals {
  public:
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kFlushToZero | kDenormalsAreZero); }
+  FlushDenormals() : before_(_mm_getcsr()) {
+    _mm_setcsr(before_ | kFlushToZero | kDenormalsAreZero);
+  }
   ~FlushDenormals() { _mm_setcsr(before_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;

@@ -10,13 +10,15 @@ namespace {
 
 class ArrayDataset final : public Dataset {
  public:
-  ArrayDataset(Feeds arrays, const ArrayOptions& options) : arrays_(std::move(arrays)), options_(options) {
+  ArrayDataset(Feeds arrays, const ArrayOptions& options)
+      : arrays_(std::move(arrays)), options_(options) {
     check<ConfigError>(options.batch_size > 0, "batch_size must be positive");
     check<ConfigError>(!arrays_.empty(), "a dataset needs at least one array");
     const auto& [first_name, first] = *arrays_.begin();
     for (const auto& [name, array] : arrays_)
-      check<ConfigError>(array.shape().rank() >= 1 && array.shape()[0] == first.shape()[0], "array '", name, "' ",
-                         array.shape(), " must have as many instances as '", first_name, "' ", first.shape());
+      check<ConfigError>(array.shape().rank() >= 1 && array.shape()[0] == first.shape()[0],
+                         "array '", name, "' ", array.shape(), " must have as many instances as '",
+                         first_name, "' ", first.shape());
     order_.resize(static_cast<size_t>(first.shape()[0]));
     std::iota(order_.begin(), order_.end(), 0);
   }
@@ -36,7 +38,8 @@ class ArrayDataset final : public Dataset {
       Shape shape = array.shape();
       shape[0] = static_cast<int64_t>(size);
       Tensor& feed = out.feeds[name];
-      if (feed.shape() != shape || feed.dtype() != array.dtype()) feed = Tensor::uninitialized(shape, array.dtype());
+      if (feed.shape() != shape || feed.dtype() != array.dtype())
+        feed = Tensor::uninitialized(shape, array.dtype());
       const size_t row = order_.empty() ? 0 : array.bytes() / order_.size();
       for (size_t i = 0; i < size; ++i)
         std::memcpy(feed.data() + i * row, array.data() + order_[at_ + i] * row, row);

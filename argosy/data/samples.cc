@@ -30,12 +30,13 @@ Digits read_digits(Env& env, const std::string& folder, const std::string& prefi
   const std::string images_path = plain_or_packed(env, folder, prefix + "-images-idx3-ubyte");
   const std::string labels_path = plain_or_packed(env, folder, prefix + "-labels-idx1-ubyte");
   const Tensor images = read_idx(env, images_path), labels = read_idx(env, labels_path);
-  check<DataError>(images.shape().rank() == 3 && images.shape()[1] * images.shape()[2] == kPixels, images_path,
-                   ": expected images of 28 by 28, got ", images.shape());
-  check<DataError>(labels.shape() == Shape{images.shape()[0]}, labels_path, ": ", labels.shape(), " labels for ",
-                   images.shape()[0], " images");
+  check<DataError>(images.shape().rank() == 3 && images.shape()[1] * images.shape()[2] == kPixels,
+                   images_path, ": expected images of 28 by 28, got ", images.shape());
+  check<DataError>(labels.shape() == Shape{images.shape()[0]}, labels_path, ": ", labels.shape(),
+                   " labels for ", images.shape()[0], " images");
   const int64_t n = images.shape()[0];
-  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32), Tensor::uninitialized({n, 1}, DType::i64)};
+  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32),
+                Tensor::uninitialized({n, 1}, DType::i64)};
   std::ranges::transform(images.as<uint8_t>(), digits.x.as<float>().begin(),
                          [](uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
   std::ranges::copy(labels.as<uint8_t>(), digits.label.as<int64_t>().begin());
@@ -44,14 +45,16 @@ Digits read_digits(Env& env, const std::string& folder, const std::string& prefi
 
 /// Images drawn around ten smooth shapes, with noise and a shift.
 Digits generate_digits(int64_t n, uint64_t seed) {
-  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32), Tensor::uninitialized({n, 1}, DType::i64)};
+  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32),
+                Tensor::uninitialized({n, 1}, DType::i64)};
   const RandomStream random(seed);
   auto x = digits.x.as<float>();
   auto label = digits.label.as<int64_t>();
   uint64_t draw = 0;
   for (size_t i = 0; i < label.size(); ++i) {
     const size_t digit = random.below(draw++, kClasses);
-    const int dx = static_cast<int>(random.below(draw++, 5)) - 2, dy = static_cast<int>(random.below(draw++, 5)) - 2;
+    const int dx = static_cast<int>(random.below(draw++, 5)) - 2,
+              dy = static_cast<int>(random.below(draw++, 5)) - 2;
     const RandomStream shape(17, digit);
     for (size_t p = 0; p < kPixels; ++p) {
       const double u = static_cast<double>(static_cast<int>(p % 28) + dx) / 28,
@@ -70,7 +73,8 @@ Digits generate_digits(int64_t n, uint64_t seed) {
 }
 
 /// Rows of `columns` numbers separated by white space.
-std::vector<double> read_numbers(const std::vector<std::byte>& bytes, size_t columns, const std::string& path) {
+std::vector<double> read_numbers(const std::vector<std::byte>& bytes, size_t columns,
+                                 const std::string& path) {
   std::vector<double> values;
   const char* at = reinterpret_cast<const char*>(bytes.data());
   const char* const end = at + bytes.size();
@@ -82,13 +86,14 @@ std::vector<double> read_numbers(const std::vector<std::byte>& bytes, size_t col
       if (at == line_end) break;
       double value = 0;
       const auto [stop, error] = std::from_chars(at, line_end, value);
-      check<DataError>(error == std::errc(), path, ":", line, ": '", std::string(at, std::min(line_end, at + 12)),
-                       "' is not a number");
+      check<DataError>(error == std::errc(), path, ":", line, ": '",
+                       std::string(at, std::min(line_end, at + 12)), "' is not a number");
       values.push_back(value);
       at = stop;
     }
     const size_t found = values.size() - before;
-    check<DataError>(found == columns || found == 0, path, ":", line, ": ", found, " numbers, expected ", columns);
+    check<DataError>(found == columns || found == 0, path, ":", line, ": ", found,
+                     " numbers, expected ", columns);
     at = std::min(line_end + 1, end);
   }
   return values;
@@ -153,7 +158,8 @@ std::vector<std::byte> gunzip_if_packed(std::vector<std::byte> bytes, const std:
     out.resize(out.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  check<DataError>(status == Z_STREAM_END, path, ": damaged or truncated gzip after ", out.size(), " bytes");
+  check<DataError>(status == Z_STREAM_END, path, ": damaged or truncated gzip after ", out.size(),
+                   " bytes");
   return out;
 }
 
@@ -168,8 +174,8 @@ Tensor read_idx(Env& env, const std::string& path) {
   check<DataError>(bytes.size() >= 4 && (u32(0) & ~0xFFU) == kUnsignedBytes, path,
                    ": not an IDX file of unsigned bytes");
   const size_t rank = u32(0) & 0xFFU;
-  check<DataError>(rank >= 1 && rank <= 4 && bytes.size() >= 4 + 4 * rank, path, ": an IDX header of ", rank,
-                   " dimensions is cut off or too long");
+  check<DataError>(rank >= 1 && rank <= 4 && bytes.size() >= 4 + 4 * rank, path,
+                   ": an IDX header of ", rank, " dimensions is cut off or too long");
   Shape shape;
   uint64_t count = 1;
   for (size_t i = 0; i < rank; ++i) {
@@ -178,8 +184,8 @@ Tensor read_idx(Env& env, const std::string& path) {
     check<DataError>(count <= bytes.size(), path, ": the header promises more than the file has");
   }
   const size_t start = 4 + 4 * rank;
-  check<DataError>(bytes.size() - start == count, path, ": ", shape, " needs ", count, " bytes, the file has ",
-                   bytes.size() - start);
+  check<DataError>(bytes.size() - start == count, path, ": ", shape, " needs ", count,
+                   " bytes, the file has ", bytes.size() - start);
   Tensor tensor = Tensor::uninitialized(shape, DType::u8);
   std::ranges::copy(std::span(bytes).subspan(start), tensor.data());
   return tensor;
@@ -191,13 +197,15 @@ Samples mnist_samples(Env& env, const std::string& folder) {
   const Digits test = real ? read_digits(env, folder, "t10k") : generate_digits(1000, 2);
   return {{{"x", train.x}, {"label", train.label}},
           {{"x", test.x}, {"label", test.label}},
-          real ? "MNIST from " + folder : "generated digits (set ARGOSY_DATA to a folder with mnist/ for the real ones)"};
+          real ? "MNIST from " + folder
+               : "generated digits (set ARGOSY_DATA to a folder with mnist/ for the real ones)"};
 }
 
 Samples housing_samples(Env& env, const std::string& folder) {
   if (!folder.empty()) {
     const std::string path = folder + "/housing.data";
-    return split_housing(read_numbers(env.read_file(path), kFeatures + 1, path), "housing data from " + folder);
+    return split_housing(read_numbers(env.read_file(path), kFeatures + 1, path),
+                         "housing data from " + folder);
   }
   constexpr size_t kRows = 506;
   std::vector<double> rows;
@@ -210,8 +218,9 @@ Samples housing_samples(Env& env, const std::string& folder) {
     }
     rows.push_back(price + random.normal(r * 16 + 8));
   }
-  return split_housing(std::move(rows),
-                       "generated prices (set ARGOSY_DATA to a folder with uci_housing/ for the real ones)");
+  return split_housing(
+      std::move(rows),
+      "generated prices (set ARGOSY_DATA to a folder with uci_housing/ for the real ones)");
 }
 
 }  // namespace argosy

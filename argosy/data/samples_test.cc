@@ -14,7 +14,9 @@ namespace {
 class SamplesTest : public testing::Test {
  protected:
   SamplesTest()
-      : dir_((std::filesystem::temp_directory_path() / ("argosy_data_" + std::to_string(env_->random()))).string()) {
+      : dir_((std::filesystem::temp_directory_path() /
+              ("argosy_data_" + std::to_string(env_->random())))
+                 .string()) {
     env_->make_directories(dir_);
   }
   ~SamplesTest() override { std::filesystem::remove_all(dir_); }
@@ -39,7 +41,9 @@ class SamplesTest : public testing::Test {
 };
 
 TEST_F(SamplesTest, ReadsIdx) {
-  const Tensor tensor = read_idx(*env_, write("ok", std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x03" "abcdef", 18)));
+  const Tensor tensor = read_idx(*env_, write("ok", std::string("\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+                                                                "abcdef",
+                                                                18)));
   EXPECT_EQ(tensor.shape(), (Shape{2, 3}));
   EXPECT_EQ(tensor.as<uint8_t>()[5], 'f');
 }
@@ -47,11 +51,18 @@ TEST_F(SamplesTest, ReadsIdx) {
 TEST_F(SamplesTest, RefusesDamagedIdx) {
   EXPECT_EQ(idx_failure(""), ": not an IDX file of unsigned bytes");
   EXPECT_EQ(idx_failure("hello, world"), ": not an IDX file of unsigned bytes");
-  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x01\0\0\0\x05" "abc", 11)), ": [5] needs 5 bytes, the file has 3");
-  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x02\0\0", 6)), ": an IDX header of 2 dimensions is cut off or too long");
-  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff" "abc", 15)),
+  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x01\0\0\0\x05"
+                                    "abc",
+                                    11)),
+            ": [5] needs 5 bytes, the file has 3");
+  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x02\0\0", 6)),
+            ": an IDX header of 2 dimensions is cut off or too long");
+  EXPECT_EQ(idx_failure(std::string("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff"
+                                    "abc",
+                                    15)),
             ": the header promises more than the file has");
-  EXPECT_EQ(idx_failure(std::string("\x1f\x8b\x08\0\0\0\0\0", 8)).substr(0, 27), ": damaged or truncated gzip");
+  EXPECT_EQ(idx_failure(std::string("\x1f\x8b\x08\0\0\0\0\0", 8)).substr(0, 27),
+            ": damaged or truncated gzip");
 }
 
 TEST_F(SamplesTest, HousingRefusesABadLineWithItsNumber) {

@@ -40,19 +40,22 @@ void NormClip::apply(std::span<std::span<const float>> grads) {
   for (size_t i = 0; i < grads.size(); ++i) {
     const double square = squared_norm(grads[i]);
     total += square;
-    if (kind_ == Kind::each && square > limit_ * limit_) grads[i] = scaled(i, grads[i], limit_ / std::sqrt(square));
+    if (kind_ == Kind::each && square > limit_ * limit_)
+      grads[i] = scaled(i, grads[i], limit_ / std::sqrt(square));
   }
   if (kind_ == Kind::each || total <= limit_ * limit_) return;
-  for (size_t i = 0; i < grads.size(); ++i) grads[i] = scaled(i, grads[i], limit_ / std::sqrt(total));
+  for (size_t i = 0; i < grads.size(); ++i)
+    grads[i] = scaled(i, grads[i], limit_ / std::sqrt(total));
 }
 
 std::span<const float> NormClip::scaled(size_t index, std::span<const float> grad, double factor) {
   if (copies_.size() <= index) copies_.resize(index + 1);
   std::vector<float>& copy = copies_[index];
   copy.resize(grad.size());
-  vectorized([from = grad.data(), to = copy.data(), n = grad.size(), f = static_cast<float>(factor)] {
-    for (size_t i = 0; i < n; ++i) to[i] = from[i] * f;
-  });
+  vectorized(
+      [from = grad.data(), to = copy.data(), n = grad.size(), f = static_cast<float>(factor)] {
+        for (size_t i = 0; i < n; ++i) to[i] = from[i] * f;
+      });
   return copy;
 }
 

@@ -42,7 +42,8 @@ Plan make_plan(Program program, const Optimizer& optimizer, uint64_t seed) {
     check<ConfigError>(desc.kind == VarKind::param, "'", desc.name, "' is ", name(desc.kind),
                        ", only parameters can be planned");
     const auto elements = static_cast<size_t>(desc.type.shape.numel());
-    plan.edges.push_back({pair.var, pair.grad, VarKind::param, static_cast<uint32_t>(plan.tables.size())});
+    plan.edges.push_back(
+        {pair.var, pair.grad, VarKind::param, static_cast<uint32_t>(plan.tables.size())});
     static_cast<void>(Initializer(desc.init));
     plan.tables.push_back({.name = desc.name,
                            .dim = elements,
@@ -59,8 +60,9 @@ Plan make_plan(Program program, const Optimizer& optimizer, uint64_t seed) {
   for (const VarDesc& desc : program.vars) {
     if (desc.kind == VarKind::state) plan.states.push_back(desc);
     if (desc.kind != VarKind::param) continue;
-    check<ConfigError>(std::ranges::any_of(plan.tables, [&](const TableSpec& t) { return t.name == desc.name; }),
-                       "parameter '", desc.name, "' has no gradient: the loss does not depend on it");
+    check<ConfigError>(
+        std::ranges::any_of(plan.tables, [&](const TableSpec& t) { return t.name == desc.name; }),
+        "parameter '", desc.name, "' has no gradient: the loss does not depend on it");
   }
   plan.worker = std::move(program);
   return plan;
@@ -71,8 +73,8 @@ std::string Plan::text() const {
   auto line = std::back_inserter(out);
   for (size_t i = 0; i < tables.size(); ++i) {
     const TableSpec& t = tables[i];
-    fmt::format_to(line, "table {} {} {} floats in blocks of {} rule=\"{}\" lr=\"{}\"", i, t.name, t.elements, t.dim,
-                   t.rule, t.learning_rate);
+    fmt::format_to(line, "table {} {} {} floats in blocks of {} rule=\"{}\" lr=\"{}\"", i, t.name,
+                   t.elements, t.dim, t.rule, t.learning_rate);
     if (!t.regularizer.empty()) fmt::format_to(line, " regularizer=\"{}\"", t.regularizer);
     if (!t.clip.empty()) fmt::format_to(line, " clip=\"{}\"", t.clip);
     out += '\n';

@@ -18,7 +18,8 @@ Attrs::Attrs(std::initializer_list<std::pair<std::string, Attr>> items) {
 }
 
 void Attrs::set(std::string name, Attr value) {
-  const auto place = std::ranges::lower_bound(items_, name, {}, &std::pair<std::string, Attr>::first);
+  const auto place =
+      std::ranges::lower_bound(items_, name, {}, &std::pair<std::string, Attr>::first);
   if (place != items_.end() && place->first == name) {
     place->second = std::move(value);
   } else {

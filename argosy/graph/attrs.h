@@ -22,8 +22,8 @@ class Attrs {
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
   int64_t integer(std::string_view name, int64_t otherwise = 0) const;
-  double real(std::string_view name, double otherwise = 0) const;  // takes an integer too
-  const std::string& text(std::string_view name) const;            // empty if absent
+  double real(std::string_view name, double otherwise = 0) const;     // takes an integer too
+  const std::string& text(std::string_view name) const;               // empty if absent
   const std::vector<int64_t>& integers(std::string_view name) const;  // empty if absent
 
   auto begin() const { return items_.begin(); }

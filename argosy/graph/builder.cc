@@ -9,10 +9,6 @@
 namespace argosy {
 namespace {
 
-SourceLoc to_loc(const std::source_location& at) {
-  return {at.file_name(), static_cast<int>(at.line())};
-}
-
 template <class T>
 bool all_finite(std::span<const T> values) {
   return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
@@ -26,22 +22,23 @@ const Tensor& Var::value() const { return g->value(id); }
 Builder::Builder(Resolve resolve, EagerOptions options)
     : resolve_(std::move(resolve)), options_(options) {}
 
-Var Builder::variable(VarDesc desc, std::source_location at) {
+Var Builder::variable(VarDesc desc, SourceLoc at) {
   const LocationScope scope(*this, at);
-  check<ConfigError>(!desc.name.empty(), location_, ": an ", argosy::name(desc.kind), " needs a name");
+  check<ConfigError>(!desc.name.empty(), location_, ": an ", argosy::name(desc.kind),
+                     " needs a name");
   if (const VarId known = program_.find(desc.name)) {
     const VarDesc& before = program_.var(known);
     check<ConfigError>(before.kind == desc.kind && fits(before.type.shape, desc.type.shape) &&
                            before.type.dtype == desc.type.dtype,
-                       location_, ": '", desc.name, "' was declared as ", argosy::name(before.kind), " ",
-                       before.type, ", now as ", argosy::name(desc.kind), " ", desc.type);
+                       location_, ": '", desc.name, "' was declared as ", argosy::name(before.kind),
+                       " ", before.type, ", now as ", argosy::name(desc.kind), " ", desc.type);
     return {this, known};
   }
   if (eager()) {
     Tensor value = resolve_(desc);
-    check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape), location_,
-                       ": ", argosy::name(desc.kind), " '", desc.name, "' expects ", desc.type, ", got ",
-                       value.dtype(), value.shape());
+    check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape),
+                       location_, ": ", argosy::name(desc.kind), " '", desc.name, "' expects ",
+                       desc.type, ", got ", value.dtype(), value.shape());
     desc.type.shape = value.shape();
     values_.push_back(std::move(value));
   }
@@ -50,9 +47,14 @@ Var Builder::variable(VarDesc desc, std::source_location at) {
 }
 
 std::vector<Var> Builder::apply_all(std::string_view op, std::span<const Var> in, Attrs attrs,
-                                    std::source_location at) {
+                                    SourceLoc at) {
   const LocationScope scope(*this, at);
-  Node node{.op = &find_op(op), .in = {}, .out = {}, .attrs = std::move(attrs), .phase = phase_, .at = location_};
+  Node node{.op = &find_op(op),
+            .in = {},
+            .out = {},
+            .attrs = std::move(attrs),
+            .phase = phase_,
+            .at = location_};
   std::vector<VarType> types, results;
   for (const Var& var : in) {
     check<ConfigError>(var.g == this, location_, ": ", op, ": input ", types.size(),
@@ -83,7 +85,8 @@ void Builder::run(const Node& node, std::span<const VarType> types) {
     values_.push_back(values_[node.in[0].index()].reshape(types[0].shape));
     return;
   }
-  for (const VarType& type : types) values_.push_back(Tensor::uninitialized(type.shape, type.dtype));
+  for (const VarType& type : types)
+    values_.push_back(Tensor::uninitialized(type.shape, type.dtype));
   std::vector<Tensor*> in, out;
   for (VarId id : node.in) in.push_back(&values_[id.index()]);
   for (VarId id : node.out) out.push_back(&values_[id.index()]);
@@ -109,7 +112,7 @@ void Builder::update(Var state, Var next) {
   output(next);
 }
 
-const std::vector<VarGrad>& Builder::backward(Var loss, std::source_location at) {
+const std::vector<VarGrad>& Builder::backward(Var loss, SourceLoc at) {
   const LocationScope scope(*this, at);
   check<ConfigError>(phase_ == Phase::forward, location_, ": backward was called twice");
   check<ConfigError>(type(loss.id).shape.numel() == 1 && is_float(type(loss.id).dtype), location_,
@@ -161,13 +164,14 @@ const std::vector<VarGrad>& Builder::backward(Var loss, std::source_location at)
 }
 
 const Tensor& Builder::value(VarId id) const {
-  check<ConfigError>(eager(), program_.label(id), " has no value: the program is recorded, not run");
+  check<ConfigError>(eager(), program_.label(id),
+                     " has no value: the program is recorded, not run");
   return values_[id.index()];
 }
 
-LocationScope::LocationScope(Builder& g, const std::source_location& at)
+LocationScope::LocationScope(Builder& g, const SourceLoc& at)
     : g_(g), outermost_(g.location_.line == 0) {
-  if (outermost_) g_.location_ = to_loc(at);
+  if (outermost_) g_.location_ = at;
 }
 LocationScope::~LocationScope() {
   if (outermost_) g_.location_ = {};

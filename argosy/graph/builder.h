@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,21 +59,20 @@ class Builder {
 
   /// A variable that comes from outside. Asking again for a name gives the same variable, if the
   /// type agrees.
-  Var variable(VarDesc desc, std::source_location at = std::source_location::current());
-  Var input(std::string name, VarType type,
-            std::source_location at = std::source_location::current()) {
+  Var variable(VarDesc desc, SourceLoc at = SourceLoc::current());
+  Var input(std::string name, VarType type, SourceLoc at = SourceLoc::current()) {
     return variable({std::move(name), type, VarKind::input, ""}, at);
   }
   Var param(std::string name, const Shape& shape, std::string init,
-            std::source_location at = std::source_location::current()) {
+            SourceLoc at = SourceLoc::current()) {
     return variable({std::move(name), {shape, DType::f32}, VarKind::param, std::move(init)}, at);
   }
 
   std::vector<Var> apply_all(std::string_view op, std::span<const Var> in, Attrs attrs = {},
-                             std::source_location at = std::source_location::current());
+                             SourceLoc at = SourceLoc::current());
   /// For the many ops with one result.
   Var apply(std::string_view op, std::initializer_list<Var> in, Attrs attrs = {},
-            std::source_location at = std::source_location::current()) {
+            SourceLoc at = SourceLoc::current()) {
     return apply_all(op, std::span(in.begin(), in.size()), std::move(attrs), at)[0];
   }
 
@@ -85,8 +83,7 @@ class Builder {
 
   /// Appends gradient nodes for every param and rows that the loss depends on; their gradients
   /// become outputs. The loss has one element. Once per builder.
-  const std::vector<VarGrad>& backward(Var loss,
-                                       std::source_location at = std::source_location::current());
+  const std::vector<VarGrad>& backward(Var loss, SourceLoc at = SourceLoc::current());
 
   const Program& program() const { return program_; }
   const VarType& type(VarId id) const { return program_.var(id).type; }
@@ -99,9 +96,9 @@ class Builder {
 
   Program program_;
   Phase phase_ = Phase::forward;
-  SourceLoc location_;     // of the outermost open LocationScope
-  Resolve resolve_;        // eager only
-  EagerOptions options_;   // eager only
+  SourceLoc location_;          // of the outermost open LocationScope
+  Resolve resolve_;             // eager only
+  EagerOptions options_;        // eager only
   std::vector<Tensor> values_;  // eager only, by variable
 };
 
@@ -109,7 +106,7 @@ class Builder {
 /// one, so that messages name its caller. The outermost wins.
 class LocationScope {
  public:
-  LocationScope(Builder& g, const std::source_location& at);
+  LocationScope(Builder& g, const SourceLoc& at);
   ~LocationScope();
   LocationScope(const LocationScope&) = delete;
   LocationScope& operator=(const LocationScope&) = delete;

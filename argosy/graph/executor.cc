@@ -10,8 +10,6 @@ namespace argosy {
 namespace {
 
 constexpr size_t kAlign = 64;
-/// Elements of a block of a chain: all its temporaries together stay in the first cache level.
-constexpr int64_t kBlock = 1024;
 constexpr size_t kNever = ~size_t{0};
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -52,9 +50,11 @@ class Executor::Compiled {
 
   void bind_output(VarId id, Tensor memory) {
     check<ConfigError>(id && id.index() < program.vars.size() && is_output_[id.index()],
-                       "bind_output: ", id ? program.label(id) : "%-1", " is not an output of the program");
-    check<ConfigError>(memory.dtype() == program.var(id).type.dtype, "bind_output: ", program.label(id), " is ",
-                       program.var(id).type, ", the memory ", memory.dtype(), memory.shape());
+                       "bind_output: ", id ? program.label(id) : "%-1",
+                       " is not an output of the program");
+    check<ConfigError>(memory.dtype() == program.var(id).type.dtype,
+                       "bind_output: ", program.label(id), " is ", program.var(id).type,
+                       ", the memory ", memory.dtype(), memory.shape());
     planned_ = planned_ && is_bound_[id.index()];
     bound_[id.index()] = std::move(memory);
     is_bound_[id.index()] = true;
@@ -83,7 +83,8 @@ class Executor::Compiled {
   void prepare(const Feeds& feeds) { take_feeds(feeds); }
 
   const Tensor& value(VarId id) const {
-    check<ConfigError>(id && is_output_[id.index()], "only outputs keep their value, ", program.label(id), " is none");
+    check<ConfigError>(id && is_output_[id.index()], "only outputs keep their value, ",
+                       program.label(id), " is none");
     return values_[id.index()];
   }
 
@@ -102,7 +103,8 @@ class Executor::Compiled {
     }
     std::ranges::reverse(live_);
     for (size_t i = 0; i < program.vars.size(); ++i)
-      if (needed[i] && program.vars[i].kind != VarKind::temp) fed_.push_back({static_cast<int32_t>(i)});
+      if (needed[i] && program.vars[i].kind != VarKind::temp)
+        fed_.push_back({static_cast<int32_t>(i)});
   }
 
   void take_feeds(const Feeds& feeds) {
@@ -110,12 +112,14 @@ class Executor::Compiled {
     for (VarId id : fed_) {
       const VarDesc& desc = program.var(id);
       const auto feed = feeds.find(desc.name);
-      check<ConfigError>(feed != feeds.end(), name(desc.kind), " '", desc.name, "' ", desc.type, " is not fed");
+      check<ConfigError>(feed != feeds.end(), name(desc.kind), " '", desc.name, "' ", desc.type,
+                         " is not fed");
       const Tensor& value = feed->second;
       VarType& type = types_[id.index()];
       if (value.shape() != type.shape || value.dtype() != type.dtype) {
-        check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape), name(desc.kind),
-                           " '", desc.name, "' expects ", desc.type, ", got ", value.dtype(), value.shape());
+        check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape),
+                           name(desc.kind), " '", desc.name, "' expects ", desc.type, ", got ",
+                           value.dtype(), value.shape());
         type = {value.shape(), value.dtype()};
         changed = true;
       }
@@ -151,7 +155,8 @@ class Executor::Compiled {
   std::string actual_signature(const Node& node) const {
     std::ostringstream out;
     out << node.op->name << '(';
-    for (size_t i = 0; i < node.in.size(); ++i) out << (i ? ", " : "") << types_[node.in[i].index()];
+    for (size_t i = 0; i < node.in.size(); ++i)
+      out << (i ? ", " : "") << types_[node.in[i].index()];
     out << ')';
     return out.str();
   }
@@ -187,8 +192,10 @@ class Executor::Compiled {
     step_of_.assign(program.vars.size(), kNever);
     for (size_t n : live_) {
       const Node& node = program.nodes[n];
-      const bool chainable = options_.fuse && can_chain(node) && numel(node.out[0]) > kBlock;
-      const bool joins = chainable && !steps_.empty() && steps_.back().chain_elements == numel(node.out[0]);
+      const bool chainable =
+          options_.fuse && can_chain(node) && numel(node.out[0]) > options_.block;
+      const bool joins =
+          chainable && !steps_.empty() && steps_.back().chain_elements == numel(node.out[0]);
       if (!joins) {
         steps_.emplace_back();
         if (chainable) steps_.back().chain_elements = numel(node.out[0]);
@@ -215,10 +222,9 @@ class Executor::Compiled {
     const size_t n_vars = program.vars.size();
     root_.resize(n_vars);
     for (size_t i = 0; i < n_vars; ++i) root_[i] = i;
-    last_use_.assign(n_vars, 0);   // by root, as node number + 1
+    last_use_.assign(n_vars, 0);  // by root, as node number + 1
     std::vector<size_t> last_node(n_vars, 0);
-    for (size_t n : live_)
-      each_read(n, [&](VarId id) { last_node[id.index()] = n + 1; });
+    for (size_t n : live_) each_read(n, [&](VarId id) { last_node[id.index()] = n + 1; });
     for (VarId id : program.outputs) last_node[id.index()] = kNever;
 
     for (size_t n : live_) {
@@ -272,7 +278,9 @@ class Executor::Compiled {
     }
     for (size_t s = 0; s < steps_.size(); ++s) {
       for (size_t n : steps_[s].nodes)
-        each_read(n, [&](VarId id) { escapes[root(id)] = escapes[root(id)] || step_of_[id.index()] != s; });
+        each_read(n, [&](VarId id) {
+          escapes[root(id)] = escapes[root(id)] || step_of_[id.index()] != s;
+        });
     }
 
     size_t without_reuse = 0;
@@ -312,8 +320,9 @@ class Executor::Compiled {
         const VarType& type = types_[id.index()];
         has_buffer(id) = buffer != kNever;
         // One without a buffer still has a shape, which an op may ask for.
-        std::byte* data =
-            buffer == kNever ? nullptr : static_cast<std::byte*>(arena_.get()) + buffers[buffer].offset;
+        std::byte* data = buffer == kNever
+                              ? nullptr
+                              : static_cast<std::byte*>(arena_.get()) + buffers[buffer].offset;
         values_[id.index()] = Tensor::wrap(data, type.shape, type.dtype);
       }
     }
@@ -364,7 +373,7 @@ class Executor::Compiled {
           if (inside) {
             if (slot_of_root[storage] == kNever) {
               slot_of_root[storage] = scratch;
-              scratch += aligned(kBlock * sizeof(double));
+              scratch += aligned(static_cast<size_t>(options_.block) * sizeof(double));
             }
             view.scratch = slot_of_root[storage];
           }
@@ -372,7 +381,9 @@ class Executor::Compiled {
         }
       }
     }
-    const auto view_of = [&](VarId id) { return &std::ranges::find(step.views, id, &BlockView::var)->block; };
+    const auto view_of = [&](VarId id) {
+      return &std::ranges::find(step.views, id, &BlockView::var)->block;
+    };
     for (size_t n : step.nodes) {
       for (VarId id : program.nodes[n].in) arguments_[n].in.push_back(view_of(id));
       for (VarId id : program.nodes[n].out) arguments_[n].out.push_back(view_of(id));
@@ -385,8 +396,9 @@ class Executor::Compiled {
       if (!is_bound_[id.index()]) continue;
       const VarType& type = types_[id.index()];
       Tensor& memory = bound_[id.index()];
-      check<ConfigError>(memory.numel() >= type.shape.numel(), "output ", program.label(id), " ", type,
-                         " does not fit the memory bound to it, ", memory.dtype(), memory.shape());
+      check<ConfigError>(memory.numel() >= type.shape.numel(), "output ", program.label(id), " ",
+                         type, " does not fit the memory bound to it, ", memory.dtype(),
+                         memory.shape());
       values_[id.index()] = Tensor::wrap(memory.data(), type.shape, type.dtype);
     }
   }
@@ -403,13 +415,15 @@ class Executor::Compiled {
   }
 
   void run_chain(Step& step, const RunSeed& seed) {
-    for (int64_t start = 0; start < step.chain_elements; start += kBlock) {
-      const Shape shape{std::min(kBlock, step.chain_elements - start)};
+    for (int64_t start = 0; start < step.chain_elements; start += options_.block) {
+      const Shape shape{std::min(options_.block, step.chain_elements - start)};
       for (BlockView& view : step.views) {
         const DType dtype = types_[view.var.index()].dtype;
-        std::byte* data = view.scratch == kNever ? values_[view.var.index()].data()
-                                                 : static_cast<std::byte*>(scratch_.get()) + view.scratch;
-        if (view.scratch == kNever && data != nullptr) data += static_cast<size_t>(start) * size_of(dtype);
+        std::byte* data = view.scratch == kNever
+                              ? values_[view.var.index()].data()
+                              : static_cast<std::byte*>(scratch_.get()) + view.scratch;
+        if (view.scratch == kNever && data != nullptr)
+          data += static_cast<size_t>(start) * size_of(dtype);
         view.block = Tensor::wrap(data, shape, dtype);
       }
       for (size_t n : step.nodes) {
@@ -422,7 +436,8 @@ class Executor::Compiled {
 
   void check_nan(size_t n) {
     const Node& node = program.nodes[n];
-    if (steps_[step_of_[node.out[0].index()]].chain_elements == 0 && node.op->trait != OpTrait::view)
+    if (steps_[step_of_[node.out[0].index()]].chain_elements == 0 &&
+        node.op->trait != OpTrait::view)
       check_finite(program, node, arguments_[n].out);
   }
 
@@ -450,7 +465,9 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 const Program& Executor::program() const { return compiled_->program; }
-void Executor::bind_output(VarId output, Tensor memory) { compiled_->bind_output(output, std::move(memory)); }
+void Executor::bind_output(VarId output, Tensor memory) {
+  compiled_->bind_output(output, std::move(memory));
+}
 void Executor::run(const Feeds& feeds, OnOutput on_output, RunSeed seed) {
   compiled_->run(feeds, on_output, seed);
 }

@@ -17,7 +17,7 @@ using OnOutput = FunctionRef<void(VarId, const Tensor&)>;
 /// keeps each value from its definition to its last use must hold at the worst moment.
 struct MemoryReport {
   size_t required = 0;
-  size_t planned = 0;       // what this executor holds
+  size_t planned = 0;        // what this executor holds
   size_t without_reuse = 0;  // one buffer per variable
 };
 
@@ -30,6 +30,8 @@ class Executor {
     bool fuse = true;   // run chains of element-wise ops block by block
     bool reuse = true;  // let variables share memory
     bool check_nan = false;
+    /// Elements of a block: all temporaries of a chain together stay in the first cache level.
+    int64_t block = 1024;
   };
 
   explicit Executor(Program program) : Executor(std::move(program), Options{}) {}

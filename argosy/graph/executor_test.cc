@@ -72,7 +72,8 @@ TEST(Executor, EagerGivesTheSameBits) {
   const Var loss = eager.apply("mean", {eager.apply("add", {t, h})});
   EXPECT_TRUE(same_bits(loss.value(), executor.value(model.loss.id)));
   for (const VarGrad& pair : eager.backward(loss))
-    EXPECT_TRUE(same_bits(eager.value(pair.grad), executor.value(pair.grad))) << eager.program().label(pair.var);
+    EXPECT_TRUE(same_bits(eager.value(pair.grad), executor.value(pair.grad)))
+        << eager.program().label(pair.var);
 }
 
 TEST(Executor, FollowsABatchSizeThatChanges) {
@@ -120,13 +121,15 @@ TEST(Executor, SkipsWhatNoOutputNeeds) {
   const Var y = g.apply("tanh", {x});
   g.output(y);
   Executor executor(g.program());
-  EXPECT_NO_THROW(executor.run({{"x", ramp({2})}})) << "an input that no output needs need not be fed";
+  EXPECT_NO_THROW(executor.run({{"x", ramp({2})}}))
+      << "an input that no output needs need not be fed";
 }
 
 TEST(Executor, ViewsCostNoMemory) {
   Builder g;
   const Var x = g.input("x", {{-1, 4}});
-  const Var y = g.apply("reshape", {g.apply("relu", {x})}, {{"shape", std::vector<int64_t>{-1, 2, 2}}});
+  const Var y =
+      g.apply("reshape", {g.apply("relu", {x})}, {{"shape", std::vector<int64_t>{-1, 2, 2}}});
   g.output(g.apply("tanh", {y}));
   Executor executor(g.program());
   executor.run({{"x", ramp({16, 4})}});
@@ -148,9 +151,13 @@ TEST(Executor, NamesWhatIsMissingOrDoesNotFit) {
   g.output(g.apply("relu", {x}));
   Executor executor(g.program());
   EXPECT_EQ(message_of<ConfigError>([&] { executor.run({}); }), "input 'x' f32[-1,40] is not fed");
-  EXPECT_EQ(message_of<ConfigError>([&] { executor.run({{"x", Tensor({3, 41})}}); }),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              executor.run({{"x", Tensor({3, 41})}});
+            }),
             "input 'x' expects f32[-1,40], got f32[3,41]");
-  EXPECT_EQ(message_of<ConfigError>([&] { executor.run({{"x", Tensor({3, 40}, DType::i64)}}); }),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              executor.run({{"x", Tensor({3, 40}, DType::i64)}});
+            }),
             "input 'x' expects f32[-1,40], got i64[3,40]");
 }
 
@@ -159,10 +166,13 @@ TEST(Executor, SizesThatMeetOnlyAtRunTimeAreCheckedThen) {
   const int line = __LINE__ + 1;
   g.output(g.apply("add", {g.input("a", {{-1, 4}}), g.input("b", {{-1, 4}})}));
   Executor executor(g.program());
-  const std::string message =
-      message_of<ConfigError>([&] { executor.run({{"a", Tensor({3, 4})}, {"b", Tensor({5, 4})}}); });
-  EXPECT_EQ(message, "argosy/graph/executor_test.cc:" + std::to_string(line) +
-                         ": add(f32[3,4], f32[5,4]): [3,4] and [5,4] do not broadcast: 3 against 5 on axis -2");
+  const std::string message = message_of<ConfigError>([&] {
+    executor.run({{"a", Tensor({3, 4})}, {"b", Tensor({5, 4})}});
+  });
+  EXPECT_EQ(
+      message,
+      "argosy/graph/executor_test.cc:" + std::to_string(line) +
+          ": add(f32[3,4], f32[5,4]): [3,4] and [5,4] do not broadcast: 3 against 5 on axis -2");
 }
 
 TEST(Executor, CheckNanNamesTheNode) {
@@ -171,8 +181,11 @@ TEST(Executor, CheckNanNamesTheNode) {
   const int line = __LINE__ + 1;
   g.output(g.apply("log", {x}));
   Executor executor(g.program(), {.check_nan = true});
-  EXPECT_EQ(message_of<DataError>([&] { executor.run({{"x", Tensor::of<float>({2}, {1, -1})}}); }),
-            "argosy/graph/executor_test.cc:" + std::to_string(line) + ": log(f32[2]): NaN or infinity in %1 f32[2]");
+  EXPECT_EQ(message_of<DataError>([&] {
+              executor.run({{"x", Tensor::of<float>({2}, {1, -1})}});
+            }),
+            "argosy/graph/executor_test.cc:" + std::to_string(line) +
+                ": log(f32[2]): NaN or infinity in %1 f32[2]");
 }
 
 TEST(Builder, RefusalNamesOpShapesAndTheCallersLine) {
@@ -180,14 +193,16 @@ TEST(Builder, RefusalNamesOpShapesAndTheCallersLine) {
   const Var x = g.input("x", {{-1, 13}}), w = g.param("w", {12, 1}, "zeros");
   const int line = __LINE__ + 1;
   const std::string message = message_of<ConfigError>([&] { g.apply("linear", {x, w}); });
-  EXPECT_EQ(message, "argosy/graph/executor_test.cc:" + std::to_string(line) +
-                         ": linear(f32[-1,13], f32[12,1]): x ends in 13 features but w has 12 rows");
+  EXPECT_EQ(message,
+            "argosy/graph/executor_test.cc:" + std::to_string(line) +
+                ": linear(f32[-1,13], f32[12,1]): x ends in 13 features but w has 12 rows");
 }
 
 TEST(Builder, NamesTheNearestOp) {
   Builder g;
   const Var x = g.input("x", {{2}});
-  EXPECT_EQ(message_of<ConfigError>([&] { g.apply("relo", {x}); }), "unknown op 'relo', did you mean relu?");
+  EXPECT_EQ(message_of<ConfigError>([&] { g.apply("relo", {x}); }),
+            "unknown op 'relo', did you mean relu?");
 }
 
 TEST(Builder, RefusesALossThatIsNotOneNumberAndASecondBackward) {
@@ -218,7 +233,8 @@ TEST(MemoryPlan, BuffersAliveTogetherNeverOverlap) {
   const RandomStream random(5);
   for (uint64_t i = 0; i < 200; ++i) {
     const size_t first = random.below(3 * i, 50);
-    buffers.push_back({64 * (1 + random.below(3 * i + 1, 20)), first, first + random.below(3 * i + 2, 8), 0});
+    buffers.push_back(
+        {64 * (1 + random.below(3 * i + 1, 20)), first, first + random.below(3 * i + 2, 8), 0});
   }
   const size_t arena = plan_memory(buffers);
   EXPECT_GE(arena, required_memory(buffers));

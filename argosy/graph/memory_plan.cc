@@ -9,7 +9,8 @@ namespace argosy {
 size_t plan_memory(std::span<Lifetime> buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  std::ranges::stable_sort(order,
+                           [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
 
   size_t arena = 0;
   std::vector<size_t> placed;  // by offset
@@ -24,7 +25,8 @@ size_t plan_memory(std::span<Lifetime> buffers) {
     }
     buffer.offset = offset;
     arena = std::max(arena, offset + buffer.bytes);
-    const auto place = std::ranges::upper_bound(placed, offset, {}, [&](size_t i) { return buffers[i].offset; });
+    const auto place =
+        std::ranges::upper_bound(placed, offset, {}, [&](size_t i) { return buffers[i].offset; });
     placed.insert(place, index);
   }
   return arena;

@@ -30,7 +30,8 @@ class Registry {
     std::vector<std::string> known;
     for (const auto& [key, op] : ops_) known.push_back(key);
     const std::string near = nearest(name, known);
-    fail<ConfigError>("unknown op '", name, "'", near.empty() ? "" : ", did you mean " + near + "?");
+    fail<ConfigError>("unknown op '", name, "'",
+                      near.empty() ? "" : ", did you mean " + near + "?");
   }
 
   std::vector<const OpDef*> all() {

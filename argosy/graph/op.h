@@ -31,7 +31,7 @@ struct InferCtx {
 /// What an op sees when it runs. Outputs are allocated with the inferred shapes and not zeroed:
 /// an op that accumulates zeroes its own.
 struct RunCtx {
-  std::span<Tensor* const> inputs, outputs;
+  std::span<Tensor*const> inputs, outputs;
   const Attrs& attrs;
   uint64_t random_seed = 0;  // a function of (seed, step, node)
 
@@ -45,14 +45,14 @@ struct RunCtx {
 struct OpExample {
   std::vector<Tensor> in;
   Attrs attrs = {};
-  std::vector<int> batched = {0};                 // inputs whose axis 0 is the batch
+  std::vector<int> batched = {0};                  // inputs whose axis 0 is the batch
   std::vector<std::vector<VarType>> refused = {};  // inputs that infer must not accept
 };
 
 enum class OpTrait : uint8_t {
   none,
   elementwise,  // out[i] depends on in[k][i] only, all of one size: may be chained and in place
-  inplace,      // output 0 may overwrite the last input of its type and size
+  inplace,      // output 0 may overwrite an input of as many bytes, whatever its type
   view,         // output 0 is input 0 under another shape: costs nothing
 };
 

@@ -25,10 +25,6 @@ std::ostream& operator<<(std::ostream& out, const VarType& type) {
   return out << type.dtype << type.shape;
 }
 
-std::ostream& operator<<(std::ostream& out, const SourceLoc& at) {
-  return out << at.file << ':' << at.line;
-}
-
 std::string Program::label(VarId id) const {
   const std::string& name = var(id).name;
   return "%" + std::to_string(id.i) + (name.empty() ? "" : " " + name);

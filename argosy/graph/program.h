@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "argosy/base/source_loc.h"
 #include "argosy/graph/op.h"
 
 namespace argosy {
@@ -36,19 +37,12 @@ struct VarDesc {
   friend bool operator==(const VarDesc&, const VarDesc&) = default;
 };
 
-/// Where a node was written: the caller's source line, or the line of a parsed text.
-struct SourceLoc {
-  const char* file = "";
-  int line = 0;
-};
-std::ostream& operator<<(std::ostream& out, const SourceLoc& at);
-
 struct Node {
   const OpDef* op = nullptr;
   std::vector<VarId> in, out;
   Attrs attrs;
   Phase phase = Phase::forward;
-  SourceLoc at;
+  SourceLoc at;  // the caller's line, or the line of a parsed text
 };
 
 /// Trainable variable and its gradient: what minimize() hands to transpile().

@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::string_view kHeader = "argosy program 1";
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
+std::string shape_text(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape.dims(), ","));
+}
 std::string type_text(const VarType& type) { return name(type.dtype) + shape_text(type.shape); }
 
 std::string quoted(std::string_view text) {
@@ -73,7 +75,9 @@ class LineParser {
   }
 
   std::string word() {
-    const auto stop = std::ranges::find_if(rest_, [](char c) { return std::string_view(" ,()[]{}=").find(c) != std::string_view::npos; });
+    const auto stop = std::ranges::find_if(rest_, [](char c) {
+      return std::string_view(" ,()[]{}=").find(c) != std::string_view::npos;
+    });
     const auto n = static_cast<size_t>(stop - rest_.begin());
     if (n == 0) refuse("expected a name");
     std::string result(rest_.substr(0, n));
@@ -143,12 +147,15 @@ class LineParser {
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    fail<ConfigError>(at_, ": ", why, done() ? " but the line ends" : ", got '" + std::string(rest_.substr(0, 40)) + "'");
+    fail<ConfigError>(
+        at_, ": ", why,
+        done() ? " but the line ends" : ", got '" + std::string(rest_.substr(0, 40)) + "'");
   }
 
  private:
   void skip_space() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\t' || rest_[0] == '\r')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\t' || rest_[0] == '\r'))
+      rest_.remove_prefix(1);
   }
   std::string_view rest_;
   SourceLoc at_;
@@ -210,7 +217,9 @@ class ProgramParser {
       define(in, id, std::move(desc));
       return;
     }
-    in.refuse("'" + word + "' starts no statement; expected a declaration, a node, output, gradient or update before this");
+    in.refuse("'" + word +
+              "' starts no statement; expected a declaration, a node, output, gradient or update "
+              "before this");
   }
 
   void node(LineParser& in) {
@@ -281,7 +290,8 @@ class ProgramParser {
 
   VarId known(LineParser& in) {
     const VarId id = in.var();
-    check<ConfigError>(id.index() < program_.vars.size(), at_, ": %", id.i, " is used before it is defined");
+    check<ConfigError>(id.index() < program_.vars.size(), at_, ": %", id.i,
+                       " is used before it is defined");
     return id;
   }
 
@@ -313,8 +323,8 @@ std::string Program::text() const {
     for (; printed < end; ++printed) {
       const VarDesc& desc = vars[printed];
       if (computed[printed]) continue;
-      fmt::format_to(line, "{} %{} {} {}{}\n", argosy::name(desc.kind), printed, desc.name, type_text(desc.type),
-                     desc.init.empty() ? "" : " init=" + quoted(desc.init));
+      fmt::format_to(line, "{} %{} {} {}{}\n", argosy::name(desc.kind), printed, desc.name,
+                     type_text(desc.type), desc.init.empty() ? "" : " init=" + quoted(desc.init));
     }
   };
   Phase phase = Phase::forward;
@@ -326,10 +336,12 @@ std::string Program::text() const {
     }
     for (VarId id : node.out) {
       const VarDesc& desc = var(id);
-      fmt::format_to(line, "{}{} {}", id == node.out.front() ? "" : ", ", label(id), type_text(desc.type));
+      fmt::format_to(line, "{}{} {}", id == node.out.front() ? "" : ", ", label(id),
+                     type_text(desc.type));
     }
     fmt::format_to(line, " = {}(", node.op->name);
-    for (size_t i = 0; i < node.in.size(); ++i) fmt::format_to(line, "{}%{}", i ? ", " : "", node.in[i].i);
+    for (size_t i = 0; i < node.in.size(); ++i)
+      fmt::format_to(line, "{}%{}", i ? ", " : "", node.in[i].i);
     out += ')';
     if (!node.attrs.empty()) {
       out += " {";
@@ -348,7 +360,8 @@ std::string Program::text() const {
     for (VarId id : outputs) fmt::format_to(line, " %{}", id.i);
     out += '\n';
   }
-  for (const VarGrad& pair : grads) fmt::format_to(line, "gradient %{} = %{}\n", pair.var.i, pair.grad.i);
+  for (const VarGrad& pair : grads)
+    fmt::format_to(line, "gradient %{} = %{}\n", pair.var.i, pair.grad.i);
   for (const StateUpdate& update : updates)
     fmt::format_to(line, "update %{} = %{}\n", update.state.i, update.next.i);
   return out;
@@ -366,24 +379,27 @@ Program Program::parse(std::string_view text, std::string_view source) {
 }
 
 std::string Program::dot() const {
-  std::string out = "digraph program {\n  rankdir=TB;\n  node [fontname=\"monospace\", fontsize=10];\n";
+  std::string out =
+      "digraph program {\n  rankdir=TB;\n  node [fontname=\"monospace\", fontsize=10];\n";
   auto line = std::back_inserter(out);
   for (size_t i = 0; i < vars.size(); ++i) {
     if (vars[i].kind == VarKind::temp) continue;
     const char* color = vars[i].kind == VarKind::input ? "lightblue" : "lightyellow";
-    fmt::format_to(line, "  v{} [shape=ellipse, style=filled, fillcolor={}, label=\"{}\\n{}\"];\n", i, color,
-                   vars[i].name, type_text(vars[i].type));
+    fmt::format_to(line, "  v{} [shape=ellipse, style=filled, fillcolor={}, label=\"{}\\n{}\"];\n",
+                   i, color, vars[i].name, type_text(vars[i].type));
   }
   std::vector<int> producer(vars.size(), -1);
   for (size_t n = 0; n < nodes.size(); ++n) {
     const Node& node = nodes[n];
-    const bool is_output = std::ranges::any_of(node.out, [&](VarId id) { return std::ranges::find(outputs, id) != outputs.end(); });
-    fmt::format_to(line, "  n{} [shape=box, style=\"{}{}\", label=\"{}\"];\n", n, is_output ? "bold," : "",
-                   node.phase == Phase::backward ? "dashed" : "solid", node.op->name);
+    const bool is_output = std::ranges::any_of(
+        node.out, [&](VarId id) { return std::ranges::find(outputs, id) != outputs.end(); });
+    fmt::format_to(line, "  n{} [shape=box, style=\"{}{}\", label=\"{}\"];\n", n,
+                   is_output ? "bold," : "", node.phase == Phase::backward ? "dashed" : "solid",
+                   node.op->name);
     for (VarId id : node.in) {
       const bool temp = producer[id.index()] >= 0;
-      fmt::format_to(line, "  {}{} -> n{} [label=\"{}\"];\n", temp ? 'n' : 'v', temp ? producer[id.index()] : id.i, n,
-                     type_text(var(id).type));
+      fmt::format_to(line, "  {}{} -> n{} [label=\"{}\"];\n", temp ? 'n' : 'v',
+                     temp ? producer[id.index()] : id.i, n, type_text(var(id).type));
     }
     for (VarId id : node.out) producer[id.index()] = static_cast<int>(n);
   }

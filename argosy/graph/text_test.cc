@@ -53,8 +53,14 @@ TEST(ProgramText, ParsesWhatItPrints) {
 TEST(ProgramText, KeepsAttributesOfEveryKind) {
   Builder g;
   const Var x = g.input("x", {{2, 3}});
-  g.apply("relu", {x}, {{"i", int64_t{-3}}, {"r", 0.1}, {"whole", 2.0}, {"small", 1e-30}, {"t", "a \"b\" \\c"},
-                        {"list", std::vector<int64_t>{1, -1}}, {"none", std::vector<int64_t>{}}});
+  g.apply("relu", {x},
+          {{"i", int64_t{-3}},
+           {"r", 0.1},
+           {"whole", 2.0},
+           {"small", 1e-30},
+           {"t", "a \"b\" \\c"},
+           {"list", std::vector<int64_t>{1, -1}},
+           {"none", std::vector<int64_t>{}}});
   const Program parsed = Program::parse(g.program().text());
   EXPECT_EQ(parsed.nodes[0].attrs, g.program().nodes[0].attrs) << g.program().text();
 }
@@ -68,9 +74,12 @@ TEST(ProgramText, RefusesWithTheLine) {
   const std::string head = "argosy program 1\ninput %0 x f32[-1,4]\n";
   EXPECT_EQ(parse_failure(""), "net.txt: empty, expected 'argosy program 1'");
   EXPECT_EQ(parse_failure("hello"), "net.txt:1: expected 'argosy program 1'");
-  EXPECT_EQ(parse_failure(head + "%1 f32[-1,4] = relo(%0)"), "net.txt:3: unknown op 'relo', did you mean relu?");
-  EXPECT_EQ(parse_failure(head + "%1 f32[-1,4] = relu(%7)"), "net.txt:3: %7 is used before it is defined");
-  EXPECT_EQ(parse_failure(head + "%1 f32[-1,5] = relu(%0)"), "net.txt:3: relu gives f32[-1,4], the text says f32[-1,5]");
+  EXPECT_EQ(parse_failure(head + "%1 f32[-1,4] = relo(%0)"),
+            "net.txt:3: unknown op 'relo', did you mean relu?");
+  EXPECT_EQ(parse_failure(head + "%1 f32[-1,4] = relu(%7)"),
+            "net.txt:3: %7 is used before it is defined");
+  EXPECT_EQ(parse_failure(head + "%1 f32[-1,5] = relu(%0)"),
+            "net.txt:3: relu gives f32[-1,4], the text says f32[-1,5]");
   EXPECT_EQ(parse_failure(head + "%2 f32[-1,4] = relu(%0)"),
             "net.txt:3: variables are numbered in order, expected %1 but the line ends");
   EXPECT_EQ(parse_failure(head + "%1 f33[-1,4] = relu(%0)"),

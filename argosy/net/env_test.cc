@@ -15,12 +15,16 @@ using namespace std::chrono_literals;
 class EnvTest : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = (std::filesystem::temp_directory_path() / ("argosy_env_" + std::to_string(env_->random()))).string();
+    dir_ =
+        (std::filesystem::temp_directory_path() / ("argosy_env_" + std::to_string(env_->random())))
+            .string();
     env_->make_directories(dir_);
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  static std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+  static std::span<const std::byte> bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
+  }
 
   std::unique_ptr<Env> env_ = real_env();
   std::string dir_;

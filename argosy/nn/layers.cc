@@ -12,7 +12,7 @@ Var binary(const char* op, const Operand& a, const Operand& b) {
   return a.var.g->apply(op, {a.var, b.var}, {}, a.at);
 }
 
-Var unary(const char* op, Var x, const std::source_location& at) {
+Var unary(const char* op, Var x, const SourceLoc& at) {
   check<ConfigError>(x.g != nullptr, op, ": its input is null");
   return x.g->apply(op, {x}, {}, at);
 }
@@ -30,18 +30,21 @@ Var linear(Var x, int64_t size, const std::string& name, const LinearOptions& op
   Builder& g = *x.g;
   const LocationScope scope(g, at);
   const int64_t features = x.shape().rank() > 0 ? x.shape()[-1] : Shape::kAny;
-  check<ConfigError>(features >= 0, at.file_name(), ":", at.line(), ": linear '", name,
+  check<ConfigError>(features >= 0, at, ": linear '", name,
                      "' needs to know the last size of its input, got ", x.type());
   const Shape shape{features, size};
-  const Var w = g.param(name + ".w", shape,
-                        options.weight_init.empty() ? init::xavier_uniform(shape) : options.weight_init);
+  const Var w =
+      g.param(name + ".w", shape,
+              options.weight_init.empty() ? init::xavier_uniform(shape) : options.weight_init);
   Attrs attrs;
   if (!options.activation.empty()) attrs.set("activation", options.activation);
   if (!options.bias) return g.apply("linear", {x, w}, std::move(attrs));
-  return g.apply("linear", {x, w, g.param(name + ".b", {size}, options.bias_init)}, std::move(attrs));
+  return g.apply("linear", {x, w, g.param(name + ".b", {size}, options.bias_init)},
+                 std::move(attrs));
 }
 
-Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation, const std::string& name, Where at) {
+Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation,
+        const std::string& name, Where at) {
   for (size_t i = 0; i < sizes.size(); ++i)
     x = linear(x, sizes[i], name + "." + std::to_string(i), {.activation = activation}, at);
   return x;
@@ -50,13 +53,13 @@ Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation, co
 Var batch_norm(Var x, const std::string& name, const NormOptions& options, Where at) {
   Builder& g = *x.g;
   const LocationScope scope(g, at);
-  check<ConfigError>(x.shape().rank() >= 2 && x.shape()[1] >= 0, at.file_name(), ":", at.line(), ": batch_norm '",
-                     name, "' needs [batch, channels, ...], got ", x.type());
+  check<ConfigError>(x.shape().rank() >= 2 && x.shape()[1] >= 0, at, ": batch_norm '", name,
+                     "' needs [batch, channels, ...], got ", x.type());
   const Shape channels{x.shape()[1]};
   const Var mean = g.variable({name + ".mean", {channels}, VarKind::state, "zeros"});
   const Var variance = g.variable({name + ".variance", {channels}, VarKind::state, "ones"});
-  const std::array inputs{x, g.param(name + ".scale", channels, "ones"), g.param(name + ".bias", channels, "zeros"),
-                          mean, variance};
+  const std::array inputs{x, g.param(name + ".scale", channels, "ones"),
+                          g.param(name + ".bias", channels, "zeros"), mean, variance};
   const std::vector<Var> out = g.apply_all(
       "batch_norm", inputs,
       {{"epsilon", options.epsilon}, {"momentum", options.momentum}, {"is_test", int64_t{0}}});
@@ -70,9 +73,10 @@ Var layer_norm(Var x, const std::string& name, const NormOptions& options, Where
   const LocationScope scope(g, at);
   int64_t size = 1;
   for (int i = 1; i < x.shape().rank(); ++i) size *= x.shape()[i];
-  check<ConfigError>(size > 0, at.file_name(), ":", at.line(), ": layer_norm '", name,
+  check<ConfigError>(size > 0, at, ": layer_norm '", name,
                      "' needs known sizes behind the batch, got ", x.type());
-  const std::array inputs{x, g.param(name + ".scale", {size}, "ones"), g.param(name + ".bias", {size}, "zeros")};
+  const std::array inputs{x, g.param(name + ".scale", {size}, "ones"),
+                          g.param(name + ".bias", {size}, "zeros")};
   return g.apply_all("layer_norm", inputs, {{"epsilon", options.epsilon}})[0];
 }
 
@@ -93,14 +97,15 @@ Var reshape(Var x, std::vector<int64_t> shape, Where at) {
 }
 
 Var concat(std::span<const Var> parts, int64_t axis, Where at) {
-  check<ConfigError>(!parts.empty(), at.file_name(), ":", at.line(), ": concat of nothing");
+  check<ConfigError>(!parts.empty(), at, ": concat of nothing");
   return parts[0].g->apply_all("concat", parts, {{"axis", axis}}, at)[0];
 }
 
 Var square_error(Var x, Var y, Where at) { return x.g->apply("square_error", {x, y}, {}, at); }
 
 Var softmax_loss(Var logits, Var label, Where at) {
-  return mean(logits.g->apply_all("softmax_cross_entropy", std::array{logits, label}, {}, at)[0], at);
+  return mean(logits.g->apply_all("softmax_cross_entropy", std::array{logits, label}, {}, at)[0],
+              at);
 }
 
 Var logistic_loss(Var logit, Var label, Where at) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <source_location>
 #include <span>
 #include <string>
 
@@ -11,8 +10,8 @@ namespace argosy {
 /// An operand of an expression on Vars: remembers the line it stands on, for messages.
 struct Operand {
   Var var;
-  std::source_location at;
-  Operand(Var var, std::source_location at = std::source_location::current())  // NOLINT: implicit
+  SourceLoc at;
+  Operand(Var var, SourceLoc at = SourceLoc::current())  // NOLINT: implicit
       : var(var), at(at) {}
 };
 
@@ -25,7 +24,7 @@ Var operator/(Operand a, Operand b);
 /// what they record name their caller's line.
 namespace nn {
 
-using Where = std::source_location;
+using Where = SourceLoc;
 
 struct LinearOptions {
   std::string activation = {};   // "", relu, sigmoid or tanh
@@ -37,8 +36,8 @@ struct LinearOptions {
 Var linear(Var x, int64_t size, const std::string& name, const LinearOptions& options = {},
            Where at = Where::current());
 /// linear layers of these sizes, all with the activation; parameters name.0.w, name.0.b, ...
-Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation, const std::string& name,
-        Where at = Where::current());
+Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation,
+        const std::string& name, Where at = Where::current());
 
 struct NormOptions {
   double epsilon = 1e-5;
@@ -46,9 +45,11 @@ struct NormOptions {
 };
 /// Over axis 1. Keeps running statistics as states name.mean and name.variance, which inference
 /// programs use.
-Var batch_norm(Var x, const std::string& name, const NormOptions& options = {}, Where at = Where::current());
+Var batch_norm(Var x, const std::string& name, const NormOptions& options = {},
+               Where at = Where::current());
 /// Over all axes but the first.
-Var layer_norm(Var x, const std::string& name, const NormOptions& options = {}, Where at = Where::current());
+Var layer_norm(Var x, const std::string& name, const NormOptions& options = {},
+               Where at = Where::current());
 /// Zeroes a share p of the elements and scales the rest up; does nothing in inference programs.
 Var dropout(Var x, double p, Where at = Where::current());
 

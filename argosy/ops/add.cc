@@ -12,13 +12,16 @@ void run(const RunCtx& c) {
 }
 
 std::vector<Var> grad(const GradCtx& c) {
-  return {c.needs[0] ? sum_to(c.dout[0], c.in[0]) : Var{}, c.needs[1] ? sum_to(c.dout[0], c.in[1]) : Var{}};
+  return {c.needs[0] ? sum_to(c.dout[0], c.in[0]) : Var{},
+          c.needs[1] ? sum_to(c.dout[0], c.in[1]) : Var{}};
 }
 
 std::vector<OpExample> examples() {
   const std::vector<std::vector<VarType>> refused = {{{{3, 4}, DType::f64}, {{3, 5}, DType::f64}},
                                                      {{{3, 4}, DType::f64}, {{3, 4}, DType::f32}}};
-  return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)}, .batched = {0, 1}, .refused = refused},
+  return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)},
+           .batched = {0, 1},
+           .refused = refused},
           {.in = {random_tensor({3, 4}), random_tensor({4}, 2)}},
           {.in = {random_tensor({3, 1}), random_tensor({3, 4}, 2)}, .batched = {0, 1}}};
 }
@@ -26,8 +29,13 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> add() {
-  return {{.name = "add", .inputs = 2, .trait = OpTrait::elementwise, .infer = broadcast_all, .run = run,
-           .grad = grad, .examples = examples}};
+  return {{.name = "add",
+           .inputs = 2,
+           .trait = OpTrait::elementwise,
+           .infer = broadcast_all,
+           .run = run,
+           .grad = grad,
+           .examples = examples}};
 }
 
 }  // namespace argosy::ops

@@ -1,5 +1,4 @@
 // concat(a, b, ...) {axis=0}: the inputs one after another along an axis.
-#include <array>
 #include <cstring>
 
 #include "argosy/ops/op_support.h"

@@ -30,48 +30,29 @@ struct Padding {
 
 template <class I>
 void check_index(std::span<const I> index, size_t rows, const Padding& padding) {
-  for (size_t i = 0; i < index.size(); ++i)
-    check<DataError>(static_cast<uint64_t>(index[i]) < rows || padding.covers(index[i]),
-                     "embedding: index ", index[i], " at position ", i, ", expected 0 to ",
-                     static_cast<int64_t>(rows) - 1);
-}
-
-/// Calls f with the size of a row, as a constant for the usual ones: its copy is a few moves then.
-template <class F>
-void by_size(size_t size, F f) {
-  switch (size) {
-    case 8:
-      return f(std::integral_constant<size_t, 8>{});
-    case 16:
-      return f(std::integral_constant<size_t, 16>{});
-    case 32:
-      return f(std::integral_constant<size_t, 32>{});
-    case 64:
-      return f(std::integral_constant<size_t, 64>{});
-    default:
-      return f(size);
-  }
+  const auto bad = std::ranges::find_if(
+      index, [=](I at) { return static_cast<uint64_t>(at) >= rows && !padding.covers(at); });
+  if (bad == index.end()) return;
+  fail<DataError>("embedding: index ", *bad, " at position ", bad - index.begin(),
+                  ", expected 0 to ", static_cast<int64_t>(rows) - 1);
 }
 
 void run(const RunCtx& c) {
   const Padding padding(c.attrs);
-  by_float(c.in(0).dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* rows = c.in(0).as<T>().data();
-    T* out = c.out(0).as<T>().data();
-    by_integer(c.in(1).dtype(), [&](auto kind) {
-      const auto index = c.in(1).as<decltype(kind)>();
-      check_index(index, static_cast<size_t>(c.in(0).shape()[0]), padding);
-      by_size(static_cast<size_t>(c.in(0).shape()[1]), [&](auto dim) {
-        for (size_t k = 0; k < index.size(); ++k) {
-          if (padding.covers(index[k])) {
-            std::fill_n(out + k * dim, size_t{dim}, zero);
-          } else {
-            std::copy_n(rows + static_cast<size_t>(index[k]) * dim, size_t{dim}, out + k * dim);
-          }
-        }
-      });
-    });
+  const Tensor& rows = c.in(0);
+  const size_t bytes = static_cast<size_t>(rows.shape()[1]) * size_of(rows.dtype());
+  by_integer(c.in(1).dtype(), [&](auto kind) {
+    const auto index = c.in(1).as<decltype(kind)>();
+    check_index(index, static_cast<size_t>(rows.shape()[0]), padding);
+    if (bytes == 0) return;
+    std::byte* to = c.out(0).data();
+    for (size_t k = 0; k < index.size(); ++k, to += bytes) {
+      if (padding.covers(index[k])) {
+        std::memset(to, 0, bytes);
+      } else {
+        std::memcpy(to, rows.data() + static_cast<size_t>(index[k]) * bytes, bytes);
+      }
+    }
   });
 }
 
@@ -92,15 +73,13 @@ void run_grad(const RunCtx& c) {  // (rows, index, dout) -> drows
     by_integer(c.in(1).dtype(), [&](auto kind) {
       const auto index = c.in(1).as<decltype(kind)>();
       check_index(index, static_cast<size_t>(c.in(0).shape()[0]), padding);
-      by_size(static_cast<size_t>(c.in(0).shape()[1]), [&](auto dim) {
-        vectorized([=] {
-          for (size_t k = 0; k < index.size(); ++k) {
-            if (padding.covers(index[k])) continue;
-            const T* from = dout + k * dim;
-            T* to = drows + static_cast<size_t>(index[k]) * dim;
-            for (size_t i = 0; i < dim; ++i) to[i] += from[i];
-          }
-        });
+      vectorized([=, dim = static_cast<size_t>(c.in(0).shape()[1])] {
+        for (size_t k = 0; k < index.size(); ++k) {
+          if (padding.covers(index[k])) continue;
+          const T* from = dout + k * dim;
+          T* to = drows + static_cast<size_t>(index[k]) * dim;
+          for (size_t i = 0; i < dim; ++i) to[i] += from[i];
+        }
       });
     });
   });
@@ -126,13 +105,14 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> embedding() {
-  return {{.name = "embedding",
-           .inputs = 2,
-           .infer = infer,
-           .run = run,
-           .grad = grad,
-           .examples = examples},
-          {.name = "embedding_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
+  return {
+      {.name = "embedding",
+       .inputs = 2,
+       .infer = infer,
+       .run = run,
+       .grad = grad,
+       .examples = examples},
+      {.name = "embedding_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

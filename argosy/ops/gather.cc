@@ -22,9 +22,11 @@ void infer(const InferCtx& c) { c.out = {{gathered_shape(c), c.in[0].dtype}}; }
 
 template <class I>
 void check_index(std::span<const I> index, size_t size) {
-  for (size_t i = 0; i < index.size(); ++i)
-    check<DataError>(static_cast<uint64_t>(index[i]) < size, "gather: index ", index[i],
-                     " at position ", i, ", expected 0 to ", static_cast<int64_t>(size) - 1);
+  const auto bad =
+      std::ranges::find_if(index, [=](I at) { return static_cast<uint64_t>(at) >= size; });
+  if (bad == index.end()) return;
+  fail<DataError>("gather: index ", *bad, " at position ", bad - index.begin(), ", expected 0 to ",
+                  static_cast<int64_t>(size) - 1);
 }
 
 void run(const RunCtx& c) {
@@ -95,13 +97,14 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> gather() {
-  return {{.name = "gather",
-           .inputs = 2,
-           .infer = infer,
-           .run = run,
-           .grad = grad,
-           .examples = examples},
-          {.name = "gather_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
+  return {
+      {.name = "gather",
+       .inputs = 2,
+       .infer = infer,
+       .run = run,
+       .grad = grad,
+       .examples = examples},
+      {.name = "gather_grad", .inputs = 3, .shape_of = 0, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

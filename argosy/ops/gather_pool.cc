@@ -70,10 +70,11 @@ struct Padding {
 
 template <class I>
 void check_index(std::span<const I> index, size_t rows, const Padding& padding) {
-  for (size_t i = 0; i < index.size(); ++i)
-    check<DataError>(static_cast<uint64_t>(index[i]) < rows || padding.covers(index[i]),
-                     "gather_pool: index ", index[i], " at position ", i, ", expected 0 to ",
-                     static_cast<int64_t>(rows) - 1);
+  const auto bad = std::ranges::find_if(
+      index, [=](I at) { return static_cast<uint64_t>(at) >= rows && !padding.covers(at); });
+  if (bad == index.end()) return;
+  fail<DataError>("gather_pool: index ", *bad, " at position ", bad - index.begin(),
+                  ", expected 0 to ", static_cast<int64_t>(rows) - 1);
 }
 
 /// The rows of one bag.

@@ -7,7 +7,8 @@ namespace argosy::ops {
 namespace {
 
 void infer(const InferCtx& c) {
-  check<ConfigError>(c.in.size() == 2 || c.in.size() == 3, "takes x, w and perhaps a bias, got ", c.in.size(), " inputs");
+  check<ConfigError>(c.in.size() == 2 || c.in.size() == 3, "takes x, w and perhaps a bias, got ",
+                     c.in.size(), " inputs");
   expect_float(c, 0);
   for (size_t i = 1; i < c.in.size(); ++i) expect_same_type(c, 0, i);
   expect_rank(c, 1, 2);
@@ -15,10 +16,12 @@ void infer(const InferCtx& c) {
   check<ConfigError>(x.rank() >= 1 && dims_agree(x[-1], w[0]), "x ends in ", x.rank() ? x[-1] : 0,
                      " features but w has ", w[0], " rows");
   if (c.in.size() == 3)
-    check<ConfigError>(fits(c.in[2].shape, Shape{w[1]}), "the bias must be ", Shape{w[1]}, ", got ", c.in[2].shape);
+    check<ConfigError>(fits(c.in[2].shape, Shape{w[1]}), "the bias must be ", Shape{w[1]}, ", got ",
+                       c.in[2].shape);
   const std::string& activation = c.attrs.text("activation");
-  check<ConfigError>(activation.empty() || activation == "relu" || activation == "sigmoid" || activation == "tanh",
-                     "activation '", activation, "', expected relu, sigmoid or tanh");
+  check<ConfigError>(
+      activation.empty() || activation == "relu" || activation == "sigmoid" || activation == "tanh",
+      "activation '", activation, "', expected relu, sigmoid or tanh");
   Shape out = x;
   out[-1] = w[1];
   c.out = {{out, c.in[0].dtype}};
@@ -34,13 +37,16 @@ void map_in_place(std::span<T> values, F f) {
 void run(const RunCtx& c) {
   const std::string& activation = c.attrs.text("activation");
   const Shape& w = c.in(1).shape();
-  const GemmSpec spec{.m = w[0] > 0 ? c.in(0).numel() / w[0] : 0, .n = w[1], .k = w[0],
-                      .bias = c.inputs.size() == 3, .relu = activation == "relu"};
+  const GemmSpec spec{.m = w[0] > 0 ? c.in(0).numel() / w[0] : 0,
+                      .n = w[1],
+                      .k = w[0],
+                      .bias = c.inputs.size() == 3,
+                      .relu = activation == "relu"};
   by_float(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     auto y = c.out(0).as<T>();
-    gemm(spec, c.in(0).as<T>().data(), c.in(1).as<T>().data(), spec.bias ? c.in(2).as<T>().data() : nullptr,
-         y.data());
+    gemm(spec, c.in(0).as<T>().data(), c.in(1).as<T>().data(),
+         spec.bias ? c.in(2).as<T>().data() : nullptr, y.data());
     if (activation == "sigmoid") map_in_place(y, [](T x) { return math::sigmoid(x); });
     if (activation == "tanh") map_in_place(y, [](T x) { return math::tanh(x); });
   });
@@ -112,7 +118,8 @@ std::vector<Var> grad(const GradCtx& c) {
   const bool wants_bias = c.in.size() == 3 && c.needs[2];
   Var dz = c.dout[0], db, dx, dw;
   if (!activation.empty() && wants_bias) {
-    const auto both = c.g.apply_all("activation_bias_grad", std::array{c.out[0], dz}, {{"activation", activation}});
+    const auto both = c.g.apply_all("activation_bias_grad", std::array{c.out[0], dz},
+                                    {{"activation", activation}});
     dz = both[0];
     db = both[1];
   } else if (!activation.empty()) {
@@ -120,7 +127,8 @@ std::vector<Var> grad(const GradCtx& c) {
   } else if (wants_bias) {
     db = c.g.apply("bias_grad", {dz});
   }
-  if (c.needs[1]) dw = c.g.apply("matmul", {as_matrix(c.in[0]), as_matrix(dz)}, {{"trans_a", int64_t{1}}});
+  if (c.needs[1])
+    dw = c.g.apply("matmul", {as_matrix(c.in[0]), as_matrix(dz)}, {{"trans_a", int64_t{1}}});
   if (c.needs[0]) dx = c.g.apply("matmul", {dz, c.in[1]}, {{"trans_b", int64_t{1}}});
   return {dx, dw, db};
 }
@@ -143,9 +151,17 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> linear() {
-  return {{.name = "linear", .inputs = -1, .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "activation_bias_grad", .inputs = 2, .trait = OpTrait::inplace,
-           .infer = infer_activation_bias_grad, .run = run_activation_bias_grad},
+  return {{.name = "linear",
+           .inputs = -1,
+           .infer = infer,
+           .run = run,
+           .grad = grad,
+           .examples = examples},
+          {.name = "activation_bias_grad",
+           .inputs = 2,
+           .trait = OpTrait::inplace,
+           .infer = infer_activation_bias_grad,
+           .run = run_activation_bias_grad},
           {.name = "bias_grad", .infer = infer_bias_grad, .run = run_bias_grad}};
 }
 

@@ -12,17 +12,19 @@ struct Sizes {
 
 Sizes sizes(const Shape& a, const Shape& b, const Attrs& attrs) {
   const bool ta = attrs.integer("trans_a") != 0, tb = attrs.integer("trans_b") != 0;
-  return {.m = a[ta ? -1 : -2], .k = a[ta ? -2 : -1], .n = b[tb ? -2 : -1], .k_of_b = b[tb ? -1 : -2]};
+  return {
+      .m = a[ta ? -1 : -2], .k = a[ta ? -2 : -1], .n = b[tb ? -2 : -1], .k_of_b = b[tb ? -1 : -2]};
 }
 
 void infer(const InferCtx& c) {
   expect_float(c, 0);
   expect_same_type(c, 0, 1);
   const Shape &a = c.in[0].shape, &b = c.in[1].shape;
-  check<ConfigError>(a.rank() >= 2 && b.rank() >= 2, "both inputs need two axes or more, got ", a, " and ", b);
+  check<ConfigError>(a.rank() >= 2 && b.rank() >= 2, "both inputs need two axes or more, got ", a,
+                     " and ", b);
   const Sizes s = sizes(a, b, c.attrs);
-  check<ConfigError>(dims_agree(s.k, s.k_of_b), "inner sizes differ: ", s.k, " in ", a, " against ", s.k_of_b,
-                     " in ", b);
+  check<ConfigError>(dims_agree(s.k, s.k_of_b), "inner sizes differ: ", s.k, " in ", a, " against ",
+                     s.k_of_b, " in ", b);
   Shape out = a;
   out[-2] = s.m;
   out[-1] = s.n;
@@ -82,7 +84,8 @@ std::vector<OpExample> examples() {
       {.in = {at, bt}, .attrs = {{"trans_a", int64_t{1}}, {"trans_b", int64_t{1}}}, .batched = {}},
       {.in = {random_tensor({2, 3, 4}), random_tensor({2, 4, 2}, 2)}, .batched = {0, 1}},
       {.in = {random_tensor({2, 4, 3}), random_tensor({2, 2, 4}, 2)},
-       .attrs = {{"trans_a", int64_t{1}}, {"trans_b", int64_t{1}}}, .batched = {0, 1}},
+       .attrs = {{"trans_a", int64_t{1}}, {"trans_b", int64_t{1}}},
+       .batched = {0, 1}},
       {.in = {random_tensor({2, 3, 4}), b}},
   };
 }
@@ -90,7 +93,12 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> matmul() {
-  return {{.name = "matmul", .inputs = 2, .infer = infer, .run = run, .grad = grad, .examples = examples}};
+  return {{.name = "matmul",
+           .inputs = 2,
+           .infer = infer,
+           .run = run,
+           .grad = grad,
+           .examples = examples}};
 }
 
 }  // namespace argosy::ops

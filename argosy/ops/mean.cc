@@ -11,7 +11,8 @@ void run(const RunCtx& c) {
     std::ranges::fill(y, T{0});
     sum_into(c.in(0), kept_shape(c.in(0).shape(), c.attrs), y);
     // The mean of nothing is 0: an empty batch adds nothing to a loss.
-    const T count = static_cast<T>(y.empty() ? 1 : std::max<int64_t>(c.in(0).numel() / c.out(0).numel(), 1));
+    const T count =
+        static_cast<T>(y.empty() ? 1 : std::max<int64_t>(c.in(0).numel() / c.out(0).numel(), 1));
     for (T& value : y) value /= count;
   });
 }
@@ -24,16 +25,18 @@ std::vector<Var> grad(const GradCtx& c) {
 
 std::vector<OpExample> examples() {
   const Tensor x = random_tensor({3, 4, 2});
-  return {{.in = {x}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{1}}}, .refused = {{{{3}, DType::f64}}}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{0, 2}}, {"keepdim", int64_t{1}}}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}}};
+  return {
+      {.in = {x}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{1}}}, .refused = {{{{3}, DType::f64}}}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{0, 2}}, {"keepdim", int64_t{1}}}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}}};
 }
 
 }  // namespace
 
 std::vector<OpDef> mean() {
-  return {{.name = "mean", .infer = infer_reduction, .run = run, .grad = grad, .examples = examples}};
+  return {
+      {.name = "mean", .infer = infer_reduction, .run = run, .grad = grad, .examples = examples}};
 }
 
 }  // namespace argosy::ops

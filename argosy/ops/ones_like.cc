@@ -16,8 +16,16 @@ std::vector<OpExample> examples() { return {{.in = {random_tensor({3, 4})}}}; }
 }  // namespace
 
 std::vector<OpDef> ones_like() {
-  return {{.name = "ones_like", .shape_of = 0, .infer = same_float, .run = run<1>, .examples = examples},
-          {.name = "zeros_like", .shape_of = 0, .infer = same_float, .run = run<0>, .examples = examples}};
+  return {{.name = "ones_like",
+           .shape_of = 0,
+           .infer = same_float,
+           .run = run<1>,
+           .examples = examples},
+          {.name = "zeros_like",
+           .shape_of = 0,
+           .infer = same_float,
+           .run = run<0>,
+           .examples = examples}};
 }
 
 }  // namespace argosy::ops

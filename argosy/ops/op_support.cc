@@ -11,8 +11,8 @@ void same_float(const InferCtx& c) {
   expect_float(c, 0);
   for (size_t i = 1; i < c.in.size(); ++i) {
     expect_same_type(c, 0, i);
-    check<ConfigError>(fits(c.in[i].shape, c.in[0].shape), "inputs must have one shape, got ", c.in[0].shape,
-                       " and ", c.in[i].shape);
+    check<ConfigError>(fits(c.in[i].shape, c.in[0].shape), "inputs must have one shape, got ",
+                       c.in[0].shape, " and ", c.in[i].shape);
   }
   c.out = {c.in[0]};
 }
@@ -28,23 +28,24 @@ void broadcast_all(const InferCtx& c) {
 }
 
 void expect_float(const InferCtx& c, size_t input) {
-  check<ConfigError>(is_float(c.in[input].dtype), "input ", input, " must be f32 or f64, got ", c.in[input]);
-}
-
-void expect_rank(const InferCtx& c, size_t input, int rank) {
-  check<ConfigError>(c.in[input].shape.rank() == rank, "input ", input, " must have ", rank, " axes, got ",
+  check<ConfigError>(is_float(c.in[input].dtype), "input ", input, " must be f32 or f64, got ",
                      c.in[input]);
 }
 
+void expect_rank(const InferCtx& c, size_t input, int rank) {
+  check<ConfigError>(c.in[input].shape.rank() == rank, "input ", input, " must have ", rank,
+                     " axes, got ", c.in[input]);
+}
+
 void expect_same_type(const InferCtx& c, size_t a, size_t b) {
-  check<ConfigError>(c.in[a].dtype == c.in[b].dtype, "inputs ", a, " and ", b, " must have one type, got ",
-                     c.in[a], " and ", c.in[b]);
+  check<ConfigError>(c.in[a].dtype == c.in[b].dtype, "inputs ", a, " and ", b,
+                     " must have one type, got ", c.in[a], " and ", c.in[b]);
 }
 
 void expect_integer(const InferCtx& c, size_t input) {
   const DType dtype = c.in[input].dtype;
-  check<ConfigError>(dtype == DType::i32 || dtype == DType::i64, "input ", input, " must be i32 or i64, got ",
-                     c.in[input]);
+  check<ConfigError>(dtype == DType::i32 || dtype == DType::i64, "input ", input,
+                     " must be i32 or i64, got ", c.in[input]);
 }
 
 bool dims_agree(int64_t a, int64_t b) { return a == b || a == Shape::kAny || b == Shape::kAny; }
@@ -105,7 +106,8 @@ Shape reduced_shape(const Shape& in, const Attrs& attrs) {
   if (axes.empty()) return {1};
   Shape out;
   for (int i = 0; i < in.rank(); ++i) {
-    const bool reduced = std::ranges::any_of(axes, [&](int64_t axis) { return in.axis(axis) == i; });
+    const bool reduced =
+        std::ranges::any_of(axes, [&](int64_t axis) { return in.axis(axis) == i; });
     if (!reduced) out.push_back(in[i]);
   }
   return out.empty() ? Shape{1} : out;
@@ -125,7 +127,9 @@ AxisSpan::AxisSpan(const Shape& shape, int axis) {
 
 Var sum_to(Var gradient, Var operand) { return gradient.g->apply("sum_to", {gradient, operand}); }
 
-Tensor random_tensor(const Shape& shape, uint64_t seed) { return random_tensor(shape, -1.0, 1.0, seed); }
+Tensor random_tensor(const Shape& shape, uint64_t seed) {
+  return random_tensor(shape, -1.0, 1.0, seed);
+}
 
 Tensor random_tensor(const Shape& shape, double low, double high, uint64_t seed) {
   Tensor tensor(shape, DType::f64);
@@ -143,7 +147,8 @@ Tensor spread_tensor(const Shape& shape, uint64_t seed) {
   const RandomStream random(seed);
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
   const auto half = static_cast<double>(values.size()) / 2;
-  for (size_t i = 0; i < values.size(); ++i) values[i] = (static_cast<double>(order[i]) - half + 0.5) * 0.1;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = (static_cast<double>(order[i]) - half + 0.5) * 0.1;
   return tensor;
 }
 

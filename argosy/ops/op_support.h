@@ -25,7 +25,7 @@ void expect_float(const InferCtx& c, size_t input);
 void expect_rank(const InferCtx& c, size_t input, int rank);
 void expect_same_type(const InferCtx& c, size_t a, size_t b);
 void expect_integer(const InferCtx& c, size_t input);  // i32 or i64
-bool dims_agree(int64_t a, int64_t b);  // equal, or one is kAny
+bool dims_agree(int64_t a, int64_t b);                 // equal, or one is kAny
 
 /// Calls f with a value of float or double, by the type: by_float(t, [&](auto zero) { ... }).
 template <class F>
@@ -113,7 +113,8 @@ class BroadcastRows {
  public:
   class Iterator {
    public:
-    explicit Iterator(const BroadcastRows* rows) : rows_(rows), left_(rows == nullptr ? 0 : rows->count) {}
+    explicit Iterator(const BroadcastRows* rows)
+        : rows_(rows), left_(rows == nullptr ? 0 : rows->count) {}
     const BroadcastRow& operator*() const { return row_; }
     Iterator& operator++();
     bool operator!=(const Iterator& end) const { return left_ != end.left_; }

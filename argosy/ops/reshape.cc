@@ -14,7 +14,8 @@ void infer(const InferCtx& c) {
   const std::vector<int64_t>& wanted = c.attrs.integers("shape");
   for (size_t i = 0; i < wanted.size(); ++i) {
     const int axis = static_cast<int>(i);
-    check<ConfigError>(wanted[i] != 0 || axis < in.rank(), "a 0 on axis ", axis, " but the input is ", in);
+    check<ConfigError>(wanted[i] != 0 || axis < in.rank(), "a 0 on axis ", axis,
+                       " but the input is ", in);
     out.push_back(wanted[i] == 0 ? in[axis] : wanted[i]);
     if (wanted[i] != -1) continue;
     check<ConfigError>(open < 0, "at most one -1, got ", Shape(wanted));
@@ -42,11 +43,14 @@ void run(const RunCtx& c) {
   if (c.out(0).numel() > 0) std::memcpy(c.out(0).data(), c.in(0).data(), c.out(0).bytes());
 }
 
-std::vector<Var> grad(const GradCtx& c) { return {c.g.apply("reshape_like", {c.dout[0], c.in[0]})}; }
+std::vector<Var> grad(const GradCtx& c) {
+  return {c.g.apply("reshape_like", {c.dout[0], c.in[0]})};
+}
 
 std::vector<OpExample> examples() {
   const Tensor x = random_tensor({3, 4});
-  return {{.in = {x}, .attrs = {{"shape", std::vector<int64_t>{-1, 2, 2}}},
+  return {{.in = {x},
+           .attrs = {{"shape", std::vector<int64_t>{-1, 2, 2}}},
            .refused = {{{{3, 5}, DType::f64}}}},
           {.in = {x}, .attrs = {{"shape", std::vector<int64_t>{0, 2, 2}}}}};
 }
@@ -54,8 +58,18 @@ std::vector<OpExample> examples() {
 }  // namespace
 
 std::vector<OpDef> reshape() {
-  return {{.name = "reshape", .trait = OpTrait::view, .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "reshape_like", .inputs = 2, .trait = OpTrait::view, .shape_of = 1, .infer = infer_like, .run = run}};
+  return {{.name = "reshape",
+           .trait = OpTrait::view,
+           .infer = infer,
+           .run = run,
+           .grad = grad,
+           .examples = examples},
+          {.name = "reshape_like",
+           .inputs = 2,
+           .trait = OpTrait::view,
+           .shape_of = 1,
+           .infer = infer_like,
+           .run = run}};
 }
 
 }  // namespace argosy::ops

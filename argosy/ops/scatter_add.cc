@@ -22,9 +22,11 @@ void infer(const InferCtx& c) {
 
 template <class I>
 void check_index(std::span<const I> index, size_t size) {
-  for (size_t i = 0; i < index.size(); ++i)
-    check<DataError>(static_cast<uint64_t>(index[i]) < size, "scatter_add: index ", index[i],
-                     " at position ", i, ", expected 0 to ", static_cast<int64_t>(size) - 1);
+  const auto bad =
+      std::ranges::find_if(index, [=](I at) { return static_cast<uint64_t>(at) >= size; });
+  if (bad == index.end()) return;
+  fail<DataError>("scatter_add: index ", *bad, " at position ", bad - index.begin(),
+                  ", expected 0 to ", static_cast<int64_t>(size) - 1);
 }
 
 void run(const RunCtx& c) {

@@ -21,9 +21,16 @@ std::vector<OpExample> examples() { return {{.in = {random_tensor({3, 4}, -3.0, 
 }  // namespace
 
 std::vector<OpDef> sigmoid() {
-  return {{.name = "sigmoid", .trait = OpTrait::elementwise, .infer = same_float, .run = run, .grad = grad,
+  return {{.name = "sigmoid",
+           .trait = OpTrait::elementwise,
+           .infer = same_float,
+           .run = run,
+           .grad = grad,
            .examples = examples},
-          {.name = "sigmoid_grad", .inputs = 2, .trait = OpTrait::elementwise, .infer = same_float,
+          {.name = "sigmoid_grad",
+           .inputs = 2,
+           .trait = OpTrait::elementwise,
+           .infer = same_float,
            .run = run_grad}};
 }
 

@@ -1,5 +1,6 @@
-// softmax_cross_entropy(logits [..., classes], label) -> (loss [..., 1], probabilities): the softmax
-// and the loss in one, which is stable where a probability underflows. A hard label is an integer
+// softmax_cross_entropy(logits [..., classes], label) -> (loss [..., 1], probabilities): the
+// softmax and the loss in one, which is stable where a probability underflows. A hard label is an
+// integer
 // [..., 1]; with soft_label=1 it is a distribution of the logits' shape.
 #include "argosy/ops/op_support.h"
 
@@ -16,7 +17,8 @@ void infer(const InferCtx& c) {
   loss[-1] = 1;
   if (is_soft(c.attrs)) {
     expect_same_type(c, 0, 1);
-    check<ConfigError>(fits(label, logits), "a soft label has the logits' shape ", logits, ", got ", label);
+    check<ConfigError>(fits(label, logits), "a soft label has the logits' shape ", logits, ", got ",
+                       label);
   } else {
     expect_integer(c, 1);
     check<ConfigError>(fits(label, loss), "a hard label must be ", loss, ", got ", label);
@@ -45,13 +47,15 @@ void run(const RunCtx& c) {
     const auto rows = static_cast<size_t>(c.out(0).numel());
     // The log of each row's normalizer goes to loss first, then the label's logit is taken off.
     vectorized([=] {
-      for (size_t r = 0; r < rows; ++r) loss[r] = softmax_row(x + r * classes, p + r * classes, classes);
+      for (size_t r = 0; r < rows; ++r)
+        loss[r] = softmax_row(x + r * classes, p + r * classes, classes);
     });
     if (is_soft(c.attrs)) {
       const T* label = c.in(1).as<T>().data();
       for (size_t r = 0; r < rows; ++r) {
         T total = 0;
-        for (size_t i = 0; i < classes; ++i) total += label[r * classes + i] * (loss[r] - x[r * classes + i]);
+        for (size_t i = 0; i < classes; ++i)
+          total += label[r * classes + i] * (loss[r] - x[r * classes + i]);
         loss[r] = total;
       }
       return;
@@ -60,8 +64,8 @@ void run(const RunCtx& c) {
       auto label = c.in(1).as<decltype(kind)>();
       for (size_t r = 0; r < rows; ++r) {
         const auto target = static_cast<size_t>(label[r]);
-        check<DataError>(target < classes, "softmax_cross_entropy: label ", label[r], " in row ", r, ", expected 0 to ",
-                         classes - 1);
+        check<DataError>(target < classes, "softmax_cross_entropy: label ", label[r], " in row ", r,
+                         ", expected 0 to ", classes - 1);
         loss[r] -= x[r * classes + target];
       }
     });
@@ -101,23 +105,33 @@ void run_grad(const RunCtx& c) {  // (label, p, dloss) -> dlogits
 }
 
 std::vector<Var> grad(const GradCtx& c) {
-  check<ConfigError>(!c.dout[1], "softmax_cross_entropy: its probabilities have no gradient, use softmax");
+  check<ConfigError>(!c.dout[1],
+                     "softmax_cross_entropy: its probabilities have no gradient, use softmax");
   return {c.g.apply("softmax_cross_entropy_grad", {c.in[1], c.out[1], c.dout[0]}, c.attrs), {}};
 }
 
 std::vector<OpExample> examples() {
   const std::vector<std::vector<VarType>> refused = {{{{3, 4}, DType::f64}, {{3, 4}, DType::i64}},
                                                      {{{3, 4}, DType::f64}, {{2, 1}, DType::i64}}};
-  return {{.in = {random_tensor({3, 4}), integers({3, 1}, {1, 0, 3})}, .batched = {0, 1}, .refused = refused},
-          {.in = {random_tensor({3, 4}), random_tensor({3, 4}, 0.0, 1.0, 2)}, .attrs = {{"soft_label", int64_t{1}}},
+  return {{.in = {random_tensor({3, 4}), integers({3, 1}, {1, 0, 3})},
+           .batched = {0, 1},
+           .refused = refused},
+          {.in = {random_tensor({3, 4}), random_tensor({3, 4}, 0.0, 1.0, 2)},
+           .attrs = {{"soft_label", int64_t{1}}},
            .batched = {0, 1}}};
 }
 
 }  // namespace
 
 std::vector<OpDef> softmax_cross_entropy() {
-  return {{.name = "softmax_cross_entropy", .inputs = 2, .infer = infer, .run = run, .grad = grad, .examples = examples},
-          {.name = "softmax_cross_entropy_grad", .inputs = 3, .infer = infer_grad, .run = run_grad}};
+  return {
+      {.name = "softmax_cross_entropy",
+       .inputs = 2,
+       .infer = infer,
+       .run = run,
+       .grad = grad,
+       .examples = examples},
+      {.name = "softmax_cross_entropy_grad", .inputs = 3, .infer = infer_grad, .run = run_grad}};
 }
 
 }  // namespace argosy::ops

@@ -7,7 +7,8 @@ namespace {
 
 void infer(const InferCtx& c) {
   const Shape expected = reduced_shape(c.in[1].shape, c.attrs);
-  check<ConfigError>(fits(c.in[0].shape, expected), "expected a reduction of shape ", expected, ", got ", c.in[0].shape);
+  check<ConfigError>(fits(c.in[0].shape, expected), "expected a reduction of shape ", expected,
+                     ", got ", c.in[0].shape);
   c.out = {c.in[1]};
 }
 

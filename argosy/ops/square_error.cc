@@ -27,16 +27,25 @@ std::vector<Var> grad(const GradCtx& c) {
 }
 
 std::vector<OpExample> examples() {
-  return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)}, .batched = {0, 1},
+  return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)},
+           .batched = {0, 1},
            .refused = {{{{3, 4}, DType::f64}, {{3, 1}, DType::f64}}}}};
 }
 
 }  // namespace
 
 std::vector<OpDef> square_error() {
-  return {{.name = "square_error", .inputs = 2, .trait = OpTrait::elementwise, .infer = same_float, .run = run,
-           .grad = grad, .examples = examples},
-          {.name = "square_error_grad", .inputs = 3, .trait = OpTrait::elementwise, .infer = same_float,
+  return {{.name = "square_error",
+           .inputs = 2,
+           .trait = OpTrait::elementwise,
+           .infer = same_float,
+           .run = run,
+           .grad = grad,
+           .examples = examples},
+          {.name = "square_error_grad",
+           .inputs = 3,
+           .trait = OpTrait::elementwise,
+           .infer = same_float,
            .run = run_grad}};
 }
 

@@ -1,5 +1,4 @@
 // stack(a, b, ...) {axis=0}: inputs of one shape side by side along a new axis.
-#include <array>
 #include <cstring>
 
 #include "argosy/ops/op_support.h"

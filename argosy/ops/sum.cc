@@ -20,16 +20,18 @@ std::vector<Var> grad(const GradCtx& c) {
 
 std::vector<OpExample> examples() {
   const Tensor x = random_tensor({3, 4, 2});
-  return {{.in = {x}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{1}}}, .refused = {{{{3}, DType::f64}}}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{0, 2}}, {"keepdim", int64_t{1}}}},
-          {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}}};
+  return {
+      {.in = {x}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{1}}}, .refused = {{{{3}, DType::f64}}}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{0, 2}}, {"keepdim", int64_t{1}}}},
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}}};
 }
 
 }  // namespace
 
 std::vector<OpDef> sum() {
-  return {{.name = "sum", .infer = infer_reduction, .run = run, .grad = grad, .examples = examples}};
+  return {
+      {.name = "sum", .infer = infer_reduction, .run = run, .grad = grad, .examples = examples}};
 }
 
 }  // namespace argosy::ops

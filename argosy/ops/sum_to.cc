@@ -7,7 +7,8 @@ namespace {
 void infer(const InferCtx& c) {
   expect_float(c, 0);
   const Shape full = broadcast(c.in[0].shape, c.in[1].shape);
-  check<ConfigError>(fits(full, c.in[0].shape), c.in[1].shape, " does not broadcast to ", c.in[0].shape);
+  check<ConfigError>(fits(full, c.in[0].shape), c.in[1].shape, " does not broadcast to ",
+                     c.in[0].shape);
   c.out = {{c.in[1].shape, c.in[0].dtype}};
 }
 
@@ -15,7 +16,8 @@ void run(const RunCtx& c) {
   by_float(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (c.in(0).numel() == c.out(0).numel()) {  // nothing was broadcast: often in place
-      if (c.in(0).data() != c.out(0).data()) std::ranges::copy(c.in(0).as<T>(), c.out(0).as<T>().begin());
+      if (c.in(0).data() != c.out(0).data())
+        std::ranges::copy(c.in(0).as<T>(), c.out(0).as<T>().begin());
       return;
     }
     auto y = c.out(0).as<T>();
@@ -27,7 +29,12 @@ void run(const RunCtx& c) {
 }  // namespace
 
 std::vector<OpDef> sum_to() {
-  return {{.name = "sum_to", .inputs = 2, .trait = OpTrait::elementwise, .shape_of = 1, .infer = infer, .run = run}};
+  return {{.name = "sum_to",
+           .inputs = 2,
+           .trait = OpTrait::elementwise,
+           .shape_of = 1,
+           .infer = infer,
+           .run = run}};
 }
 
 }  // namespace argosy::ops

@@ -84,19 +84,38 @@ void nest(std::span<const Axis> axes, const std::byte* from, std::byte* to, F f)
     nest(axes.subspan(1), from + i * axes[0].in_step, to + i * axes[0].out_step, f);
 }
 
-/// Rows lie together in the input, columns in the result. By blocks, so that a cache line is
-/// used up before it is given away.
+constexpr size_t kBlock = 16;
+
+/// A full block, read and written whole lines at a time: lines a power of two apart push each
+/// other out of the cache.
+template <size_t kCell>
+void transpose_block(const std::byte* from, size_t in_step, std::byte* to, size_t out_step) {
+  constexpr size_t kLine = kBlock * kCell;
+  std::array<std::byte, kBlock * kLine> in, out;
+  for (size_t c = 0; c < kBlock; ++c) std::memcpy(&in[c * kLine], from + c * in_step, kLine);
+  for (size_t r = 0; r < kBlock; ++r)
+    for (size_t c = 0; c < kBlock; ++c)
+      std::memcpy(&out[r * kLine + c * kCell], &in[c * kLine + r * kCell], kCell);
+  for (size_t r = 0; r < kBlock; ++r) std::memcpy(to + r * out_step, &out[r * kLine], kLine);
+}
+
+/// Rows lie together in the input, columns in the result.
 template <size_t kCell>
 void transpose_plane(const Axis& row, const Axis& column, const std::byte* from, std::byte* to) {
-  constexpr size_t kBlock = 16;
   for (size_t r0 = 0; r0 < row.size; r0 += kBlock) {
-    const size_t r1 = std::min(r0 + kBlock, row.size);
+    const size_t rows = std::min(kBlock, row.size - r0);
     for (size_t c0 = 0; c0 < column.size; c0 += kBlock) {
-      const size_t c1 = std::min(c0 + kBlock, column.size);
-      for (size_t r = r0; r < r1; ++r)
-        for (size_t c = c0; c < c1; ++c)
-          std::memcpy(to + r * row.out_step + c * kCell, from + r * kCell + c * column.in_step,
-                      kCell);
+      const size_t columns = std::min(kBlock, column.size - c0);
+      const std::byte* source = from + r0 * kCell + c0 * column.in_step;
+      std::byte* result = to + r0 * row.out_step + c0 * kCell;
+      if (rows == kBlock && columns == kBlock) {
+        transpose_block<kCell>(source, column.in_step, result, row.out_step);
+        continue;
+      }
+      for (size_t r = 0; r < rows; ++r)
+        for (size_t c = 0; c < columns; ++c)
+          std::memcpy(result + r * row.out_step + c * kCell,
+                      source + r * kCell + c * column.in_step, kCell);
     }
   }
 }

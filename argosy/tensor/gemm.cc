@@ -29,9 +29,9 @@ class Library {
 
  private:
   Library() : avx512_(isa() == Isa::avx512) {
-    const auto cap = avx512_               ? dnnl::cpu_isa::avx512_core
+    const auto cap = avx512_              ? dnnl::cpu_isa::avx512_core
                      : isa() == Isa::avx2 ? dnnl::cpu_isa::avx2
-                                           : dnnl::cpu_isa::sse41;
+                                          : dnnl::cpu_isa::sse41;
     dnnl::set_max_cpu_isa(cap);
     engine_ = dnnl::engine(dnnl::engine::kind::cpu, 0);
   }
@@ -83,10 +83,13 @@ class Primitive {
 
 struct SpecHash {
   size_t operator()(const GemmSpec& s) const {
-    const auto flags = static_cast<uint64_t>(s.trans_a) << 3 | static_cast<uint64_t>(s.trans_b) << 2 |
-                       static_cast<uint64_t>(s.bias) << 1 | static_cast<uint64_t>(s.relu);
+    const auto flags = static_cast<uint64_t>(s.trans_a) << 3 |
+                       static_cast<uint64_t>(s.trans_b) << 2 | static_cast<uint64_t>(s.bias) << 1 |
+                       static_cast<uint64_t>(s.relu);
     return ((static_cast<uint64_t>(s.m) * 31 + static_cast<uint64_t>(s.n)) * 31 +
-            static_cast<uint64_t>(s.k)) * 16 + flags;
+            static_cast<uint64_t>(s.k)) *
+               16 +
+           flags;
   }
 };
 
@@ -121,8 +124,8 @@ void gemm(const GemmSpec& spec, const float* a, const float* b, const float* bia
   if (spec.k == 0) {
     std::fill_n(c, spec.m * spec.n, 0.0F);
   } else {
-    const auto status = dnnl_sgemm(spec.trans_a ? 'T' : 'N', spec.trans_b ? 'T' : 'N', spec.m, spec.n,
-                                   spec.k, 1.0F, a, spec.trans_a ? spec.m : spec.k, b,
+    const auto status = dnnl_sgemm(spec.trans_a ? 'T' : 'N', spec.trans_b ? 'T' : 'N', spec.m,
+                                   spec.n, spec.k, 1.0F, a, spec.trans_a ? spec.m : spec.k, b,
                                    spec.trans_b ? spec.k : spec.n, 0.0F, c, spec.n);
     check<Error>(status == dnnl_success, "oneDNN: sgemm failed with status ", status);
   }

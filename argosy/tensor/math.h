@@ -28,9 +28,12 @@ inline float exp(float x) {
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
   // 2^n in two factors, since n reaches past the exponents of one float.
-  const int32_t whole = static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
+  const int32_t whole =
+      static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
   const int32_t half = whole >> 1;
-  const auto power = [](int32_t e) { return std::bit_cast<float>(static_cast<uint32_t>(e + 127) << 23); };
+  const auto power = [](int32_t e) {
+    return std::bit_cast<float>(static_cast<uint32_t>(e + 127) << 23);
+  };
   return p * power(half) * power(whole - half);
 }
 

@@ -21,8 +21,8 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims) {
-    check<ConfigError>(dims.size() <= kMaxRank, "a shape has at most ", kMaxRank, " dimensions, got ",
-                       dims.size());
+    check<ConfigError>(dims.size() <= kMaxRank, "a shape has at most ", kMaxRank,
+                       " dimensions, got ", dims.size());
     for (int64_t dim : dims) push_back(dim);
   }
 
@@ -55,7 +55,9 @@ class Shape {
     return static_cast<int>(axis < 0 ? axis + rank_ : axis);
   }
 
-  friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return std::ranges::equal(a.dims(), b.dims());
+  }
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
@@ -65,7 +67,8 @@ class Shape {
   int rank_ = 0;
 };
 
-/// True if a tensor of shape `actual` may stand where `declared` (which may hold kAny) is asked for.
+/// True if a tensor of shape `actual` may stand where `declared` (which may hold kAny) is asked
+/// for.
 bool fits(const Shape& actual, const Shape& declared);
 
 /// Shape of an element-wise operation by NumPy's rules; throws ConfigError where they do not meet.

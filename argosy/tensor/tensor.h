@@ -24,17 +24,29 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 template <class T>
 constexpr DType dtype_of();
 template <>
-constexpr DType dtype_of<float>() { return DType::f32; }
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
 template <>
-constexpr DType dtype_of<double>() { return DType::f64; }
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
 template <>
-constexpr DType dtype_of<int32_t>() { return DType::i32; }
+constexpr DType dtype_of<int32_t>() {
+  return DType::i32;
+}
 template <>
-constexpr DType dtype_of<int64_t>() { return DType::i64; }
+constexpr DType dtype_of<int64_t>() {
+  return DType::i64;
+}
 template <>
-constexpr DType dtype_of<uint8_t>() { return DType::u8; }
+constexpr DType dtype_of<uint8_t>() {
+  return DType::u8;
+}
 template <>
-constexpr DType dtype_of<bool>() { return DType::b8; }
+constexpr DType dtype_of<bool>() {
+  return DType::b8;
+}
 
 /// Contiguous row-major array. Copying shares the memory; clone() copies it. The memory is its
 /// own (64-byte aligned) or the caller's, as wrap() says.

@@ -58,20 +58,29 @@ TEST(Gemm, AgreesWithThePlainLoop) {
   for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
            {1, 1, 1}, {3, 5, 7}, {64, 10, 200}, {128, 1, 32}, {130, 120, 110}, {4, 3, 0}}) {
     for (int flags = 0; flags < 16; ++flags) {
-      const GemmSpec spec{.m = m, .n = n, .k = k, .trans_a = (flags & 1) != 0, .trans_b = (flags & 2) != 0,
-                          .bias = (flags & 4) != 0, .relu = (flags & 8) != 0};
+      const GemmSpec spec{.m = m,
+                          .n = n,
+                          .k = k,
+                          .trans_a = (flags & 1) != 0,
+                          .trans_b = (flags & 2) != 0,
+                          .bias = (flags & 4) != 0,
+                          .relu = (flags & 8) != 0};
       const RandomStream random(static_cast<uint64_t>(m * n + flags));
-      std::vector<double> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)), bias(static_cast<size_t>(n));
+      std::vector<double> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)),
+          bias(static_cast<size_t>(n));
       uint64_t draw = 0;
       for (auto* values : {&a, &b, &bias})
-        for (double& value : *values) value = static_cast<double>(static_cast<float>(random.uniform(draw++) - 0.5));
-      const std::vector<float> fa(a.begin(), a.end()), fb(b.begin(), b.end()), fbias(bias.begin(), bias.end());
+        for (double& value : *values)
+          value = static_cast<double>(static_cast<float>(random.uniform(draw++) - 0.5));
+      const std::vector<float> fa(a.begin(), a.end()), fb(b.begin(), b.end()),
+          fbias(bias.begin(), bias.end());
       std::vector<float> c(static_cast<size_t>(m * n), 99.0F);
       std::vector<double> expected(c.size());
       gemm(spec, fa.data(), fb.data(), fbias.data(), c.data());
       gemm(spec, a.data(), b.data(), bias.data(), expected.data());
       for (size_t i = 0; i < c.size(); ++i)
-        ASSERT_NEAR(c[i], expected[i], 1e-5) << m << "x" << n << "x" << k << " flags " << flags << " at " << i;
+        ASSERT_NEAR(c[i], expected[i], 1e-5)
+            << m << "x" << n << "x" << k << " flags " << flags << " at " << i;
     }
   }
 }

@@ -7,8 +7,10 @@ namespace argosy {
 Predictor::Predictor(Env& env, const std::string& dir)
     : Predictor(load_model(env, dir + "/inference.argosy"), dir + "/inference.argosy") {}
 
-Predictor::Predictor(SavedModel model, const std::string& path) : executor_(Program::parse(model.program, path)) {
-  for (NamedTensor& tensor : model.tensors) values_.emplace(std::move(tensor.name), std::move(tensor.value));
+Predictor::Predictor(SavedModel model, const std::string& path)
+    : executor_(Program::parse(model.program, path)) {
+  for (NamedTensor& tensor : model.tensors)
+    values_.emplace(std::move(tensor.name), std::move(tensor.value));
 }
 
 Feeds Predictor::run(const Feeds& inputs) {

@@ -38,7 +38,8 @@ double Progress::metric(std::string_view name) const {
 std::string format_progress(const Progress& p) {
   std::string line = fmt::format("epoch {}/{}  step {}", p.epoch, p.epochs, p.step);
   if (p.steps) line += fmt::format("/{}", *p.steps);
-  for (const Metric& metric : p.metrics) line += fmt::format("  {} {:.4f}", metric.name, metric.value);
+  for (const Metric& metric : p.metrics)
+    line += fmt::format("  {} {:.4f}", metric.name, metric.value);
   line += fmt::format("  {} samples/s", grouped(p.samples_per_second()));
   if (p.steps && p.step > 0) {
     const double left = static_cast<double>(*p.steps - std::min(*p.steps, p.step)) +
@@ -49,7 +50,10 @@ std::string format_progress(const Progress& p) {
 }
 
 ProgressLine::ProgressLine(Env& env, std::FILE* out)
-    : env_(env), out_(out), terminal_(::isatty(::fileno(out)) == 1), next_(env.now() + kTerminalPeriod) {}
+    : env_(env),
+      out_(out),
+      terminal_(::isatty(::fileno(out)) == 1),
+      next_(env.now() + kTerminalPeriod) {}
 
 void ProgressLine::show(const Progress& progress) {
   const Env::Time now = env_.now();

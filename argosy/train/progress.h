@@ -16,14 +16,16 @@ struct Metric {
 
 /// How far a training is, after a step.
 struct Progress {
-  int epoch = 0, epochs = 0;                 // the first is 1
-  uint64_t step = 0;                         // within the epoch; the first is 1
-  std::optional<uint64_t> steps;             // of an epoch, where known
-  uint64_t samples = 0;                      // within the epoch
-  double seconds = 0;                        // since the epoch began
-  std::vector<Metric> metrics;               // of this step; the loss first
+  int epoch = 0, epochs = 0;      // the first is 1
+  uint64_t step = 0;              // within the epoch; the first is 1
+  std::optional<uint64_t> steps;  // of an epoch, where known
+  uint64_t samples = 0;           // within the epoch
+  double seconds = 0;             // since the epoch began
+  std::vector<Metric> metrics;    // of this step; the loss first
 
-  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double samples_per_second() const {
+    return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
+  }
   double metric(std::string_view name) const;  // NaN if absent
 };
 

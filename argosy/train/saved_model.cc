@@ -26,8 +26,8 @@ NamedTensor read_tensor(ByteSource& in) {
   uint64_t count = 1;
   for (uint32_t i = 0; i < rank; ++i) {
     const auto dim = in.get<uint64_t>();
-    check<DataError>(dim <= in.left() + 1 && (count *= std::max<uint64_t>(dim, 1)) <= in.left() + 1, in.what(), ": '",
-                     name, "' is larger than the file");
+    check<DataError>(dim <= in.left() + 1 && (count *= std::max<uint64_t>(dim, 1)) <= in.left() + 1,
+                     in.what(), ": '", name, "' is larger than the file");
     shape.push_back(static_cast<int64_t>(dim));
   }
   Tensor value = Tensor::uninitialized(shape, parse_dtype(dtype_name));
@@ -41,7 +41,8 @@ std::vector<VarId> find_all(const Program& program, const std::vector<std::strin
   std::vector<VarId> ids;
   for (const std::string& name : names) {
     ids.push_back(program.find(name));
-    check<ConfigError>(static_cast<bool>(ids.back()), "the program has no variable '", name, "' to export");
+    check<ConfigError>(static_cast<bool>(ids.back()), "the program has no variable '", name,
+                       "' to export");
   }
   return ids;
 }
@@ -73,11 +74,13 @@ SavedModel load_model(Env& env, const std::string& path) {
   const auto content = std::span(bytes).first(bytes.size() - kChecksumBytes);
   uint64_t checksum = 0;
   std::memcpy(&checksum, bytes.data() + content.size(), kChecksumBytes);
-  check<DataError>(hash64(content) == checksum, path, ": damaged or truncated, its checksum does not fit");
+  check<DataError>(hash64(content) == checksum, path,
+                   ": damaged or truncated, its checksum does not fit");
 
   ByteSource in(content.subspan(kMagic.size()), path);
   const auto version = in.get<uint32_t>();
-  check<DataError>(version == kVersion, path, ": version ", version, ", this program reads version ", kVersion);
+  check<DataError>(version == kVersion, path, ": version ", version,
+                   ", this program reads version ", kVersion);
   SavedModel model;
   model.program = in.get_text();
   const auto count = in.get<uint32_t>();
@@ -86,32 +89,36 @@ SavedModel load_model(Env& env, const std::string& path) {
   return model;
 }
 
-void save_persistables(Env& env, const std::string& dir, const std::vector<NamedTensor>& persistables) {
+void save_persistables(Env& env, const std::string& dir,
+                       const std::vector<NamedTensor>& persistables) {
   env.make_directories(dir);
   save_model(env, persistables_path(dir), {"", persistables});
 }
 
-void load_persistables(Env& env, const std::string& dir, const std::vector<NamedTensor>& persistables) {
+void load_persistables(Env& env, const std::string& dir,
+                       const std::vector<NamedTensor>& persistables) {
   const std::string path = persistables_path(dir);
   const SavedModel saved = load_model(env, path);
   std::vector<const Tensor*> sources;
   for (const auto& [name, value] : persistables) {
     const auto found = std::ranges::find(saved.tensors, name, &NamedTensor::name);
-    check<DataError>(found != saved.tensors.end(), path, ": has no '", name, "', which the model needs");
-    check<DataError>(found->value.shape() == value.shape() && found->value.dtype() == value.dtype(), path, ": '", name,
-                     "' is ", found->value.dtype(), found->value.shape(), ", the model needs ", value.dtype(),
-                     value.shape());
+    check<DataError>(found != saved.tensors.end(), path, ": has no '", name,
+                     "', which the model needs");
+    check<DataError>(found->value.shape() == value.shape() && found->value.dtype() == value.dtype(),
+                     path, ": '", name, "' is ", found->value.dtype(), found->value.shape(),
+                     ", the model needs ", value.dtype(), value.shape());
     sources.push_back(&found->value);
   }
-  check<DataError>(saved.tensors.size() == persistables.size(), path, ": holds ", saved.tensors.size(),
-                   " tensors, the model has ", persistables.size());
+  check<DataError>(saved.tensors.size() == persistables.size(), path, ": holds ",
+                   saved.tensors.size(), " tensors, the model has ", persistables.size());
   for (size_t i = 0; i < persistables.size(); ++i) {
     Tensor target = persistables[i].value;  // shares the live memory
     std::copy_n(sources[i]->data(), target.bytes(), target.data());
   }
 }
 
-void save_inference(Env& env, const std::string& dir, const Program& program, const std::vector<std::string>& outputs,
+void save_inference(Env& env, const std::string& dir, const Program& program,
+                    const std::vector<std::string>& outputs,
                     const std::vector<NamedTensor>& persistables) {
   const Program inference = program.for_inference(find_all(program, outputs));
   SavedModel model{inference.text(), {}};

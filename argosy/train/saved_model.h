@@ -21,13 +21,16 @@ void save_model(Env& env, const std::string& path, const SavedModel& model);
 SavedModel load_model(Env& env, const std::string& path);
 
 /// `dir`/persistables.argosy
-void save_persistables(Env& env, const std::string& dir, const std::vector<NamedTensor>& persistables);
+void save_persistables(Env& env, const std::string& dir,
+                       const std::vector<NamedTensor>& persistables);
 /// Copies the saved values over these tensors: all of them, or, where the file does not have
 /// exactly these names, types and shapes, none.
-void load_persistables(Env& env, const std::string& dir, const std::vector<NamedTensor>& persistables);
+void load_persistables(Env& env, const std::string& dir,
+                       const std::vector<NamedTensor>& persistables);
 
 /// `dir`/inference.argosy: what `outputs` need of the program, in inference mode, and its values.
-void save_inference(Env& env, const std::string& dir, const Program& program, const std::vector<std::string>& outputs,
+void save_inference(Env& env, const std::string& dir, const Program& program,
+                    const std::vector<std::string>& outputs,
                     const std::vector<NamedTensor>& persistables);
 
 }  // namespace argosy

@@ -12,7 +12,8 @@ namespace argosy {
 namespace {
 
 double to_number(const Tensor& value) {
-  return value.dtype() == DType::f32 ? static_cast<double>(value.as<float>()[0]) : value.as<double>()[0];
+  return value.dtype() == DType::f32 ? static_cast<double>(value.as<float>()[0])
+                                     : value.as<double>()[0];
 }
 
 /// Means over many batches, each weighted by its instances.
@@ -20,7 +21,8 @@ class Mean {
  public:
   void add(std::span<const double> values, size_t weight) {
     totals_.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i) totals_[i] += values[i] * static_cast<double>(weight);
+    for (size_t i = 0; i < values.size(); ++i)
+      totals_[i] += values[i] * static_cast<double>(weight);
     weight_ += weight;
   }
   std::vector<double> values() const {
@@ -40,7 +42,8 @@ class Patience {
   explicit Patience(const EarlyStop& stop) : stop_(stop) {}
   bool exhausted(const std::vector<Metric>& metrics) {
     const auto found = std::ranges::find(metrics, stop_.metric, &Metric::name);
-    check<ConfigError>(found != metrics.end(), "early_stop: the model has no metric '", stop_.metric, "'");
+    check<ConfigError>(found != metrics.end(), "early_stop: the model has no metric '",
+                       stop_.metric, "'");
     const double score = stop_.higher_is_better ? found->value : -found->value;
     waited_ = score > best_ ? 0 : waited_ + 1;
     best_ = std::max(best_, score);
@@ -103,10 +106,12 @@ void Trainer::run_recorded(Batch& batch, const RunSeed& seed) {
   executor_.run(
       batch.feeds,
       [&](VarId id, const Tensor& value) {
-        if (const Edge* edge = edge_by_value_[id.index()]) communicator_->deliver(batch, *edge, value);
+        if (const Edge* edge = edge_by_value_[id.index()])
+          communicator_->deliver(batch, *edge, value);
       },
       seed);
-  for (size_t i = 0; i < metric_vars_.size(); ++i) values_[i] = to_number(executor_.value(metric_vars_[i]));
+  for (size_t i = 0; i < metric_vars_.size(); ++i)
+    values_[i] = to_number(executor_.value(metric_vars_[i]));
   communicator_->commit(batch);
 }
 
@@ -114,8 +119,8 @@ void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
   Builder g(
       [&](const VarDesc& desc) {
         const auto feed = batch.feeds.find(desc.name);
-        check<ConfigError>(feed != batch.feeds.end(), name(desc.kind), " '", desc.name, "' ", desc.type,
-                           " is not fed");
+        check<ConfigError>(feed != batch.feeds.end(), name(desc.kind), " '", desc.name, "' ",
+                           desc.type, " is not fed");
         return feed->second;
       },
       {.seed = seed, .check_nan = options_.check_nan});
@@ -124,15 +129,17 @@ void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
   for (const VarGrad& pair : g.program().grads)
     communicator_->deliver(batch, edge_of(g.program().var(pair.var).name), g.value(pair.grad));
   for (const StateUpdate& update : g.program().updates)
-    communicator_->deliver(batch, edge_of(g.program().var(update.state).name), g.value(update.next));
+    communicator_->deliver(batch, edge_of(g.program().var(update.state).name),
+                           g.value(update.next));
   values_[0] = to_number(outputs.loss.value());
-  for (size_t i = 0; i < outputs.metrics.size(); ++i) values_[i + 1] = to_number(outputs.metrics[i].second.value());
+  for (size_t i = 0; i < outputs.metrics.size(); ++i)
+    values_[i + 1] = to_number(outputs.metrics[i].second.value());
   communicator_->commit(batch);
 }
 
 const Edge& Trainer::edge_of(const std::string& variable) const {
-  const auto found =
-      std::ranges::find_if(plan_.edges, [&](const Edge& e) { return plan_.worker.var(e.var).name == variable; });
+  const auto found = std::ranges::find_if(
+      plan_.edges, [&](const Edge& e) { return plan_.worker.var(e.var).name == variable; });
   check<ConfigError>(found != plan_.edges.end(), "the eager model trains '", variable,
                      "', which it did not have when it was first recorded");
   return *found;
@@ -178,10 +185,12 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
     check<DataError>(progress.step > 0, "epoch ", epoch, " had no batch: the data set is empty");
     const std::vector<double> means = mean.values();
     for (size_t i = 0; i < means.size(); ++i) progress.metrics[i].value = means[i];
-    const std::vector<Metric> test = options.test != nullptr ? evaluate(*options.test) : std::vector<Metric>{};
+    const std::vector<Metric> test =
+        options.test != nullptr ? evaluate(*options.test) : std::vector<Metric>{};
     if (line) {
       std::string note;
-      for (const Metric& metric : test) note += fmt::format("  test {} {:.4f}", metric.name, metric.value);
+      for (const Metric& metric : test)
+        note += fmt::format("  test {} {:.4f}", metric.name, metric.value);
       line->finish_epoch(progress, note);
     }
     if (options.on_epoch && options.on_epoch(progress, test) == Next::stop) next = Next::stop;
@@ -218,7 +227,8 @@ void Trainer::load(const std::string& dir) {
   communicator_->drain();
   const std::vector<NamedTensor> persistables = communicator_->persistables();
   load_persistables(env_, dir, persistables);
-  steps_ = static_cast<uint64_t>(std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
+  steps_ = static_cast<uint64_t>(
+      std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
 }
 
 void Trainer::export_inference(const std::string& dir) {

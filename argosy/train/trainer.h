@@ -18,7 +18,7 @@ namespace argosy {
 
 /// What a model function gives back.
 struct ModelOutputs {
-  Var loss;                                              // one number
+  Var loss;                                               // one number
   std::vector<std::pair<std::string, Var>> metrics = {};  // one number each, a mean over the batch
   std::vector<std::pair<std::string, Var>> predictions = {};  // what an exported model answers
 };

@@ -34,7 +34,8 @@ Feeds make_points(int64_t n, uint64_t seed) {
     const uint64_t kind = random.below(100 * i, 3);
     label.as<int64_t>()[i] = static_cast<int64_t>(kind);
     for (size_t c = 0; c < 6; ++c)
-      x.as<float>()[i * 6 + c] = static_cast<float>(random.normal(100 * i + c + 1) + (c % 3 == kind ? 2.5 : 0));
+      x.as<float>()[i * 6 + c] =
+          static_cast<float>(random.normal(100 * i + c + 1) + (c % 3 == kind ? 2.5 : 0));
   }
   return {{"x", x}, {"label", label}};
 }
@@ -42,17 +43,22 @@ Feeds make_points(int64_t n, uint64_t seed) {
 class TrainerTest : public testing::Test {
  protected:
   TrainerTest()
-      : dir_((std::filesystem::temp_directory_path() / ("argosy_train_" + std::to_string(env_->random()))).string()) {}
+      : dir_((std::filesystem::temp_directory_path() /
+              ("argosy_train_" + std::to_string(env_->random())))
+                 .string()) {}
   ~TrainerTest() override { std::filesystem::remove_all(dir_); }
 
   Trainer make(GraphMode graph = GraphMode::recorded, const std::string& rule = "adam") {
-    return Trainer(*env_, classifier, {.optimizer = {.rule = rule, .learning_rate = "0.01"}, .graph = graph, .seed = 5});
+    return Trainer(
+        *env_, classifier,
+        {.optimizer = {.rule = rule, .learning_rate = "0.01"}, .graph = graph, .seed = 5});
   }
 
   std::unique_ptr<Env> env_ = real_env();
   std::string dir_;
   std::unique_ptr<Dataset> data_ = array_dataset(make_points(600, 1), {.batch_size = 50});
-  std::unique_ptr<Dataset> test_ = array_dataset(make_points(300, 2), {.batch_size = 70, .shuffle = false});
+  std::unique_ptr<Dataset> test_ =
+      array_dataset(make_points(300, 2), {.batch_size = 70, .shuffle = false});
 };
 
 std::vector<double> losses(Trainer& trainer, Dataset& data, int epochs) {
@@ -95,7 +101,8 @@ TEST_F(TrainerTest, LoadedModelGoesOnAsIfNeverStopped) {
     Batch batch;
     std::vector<double> resumed;
     while (data_->next(batch)) resumed.push_back(second.step(batch)[0]);
-    expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(resumed.size()));
+    expected.erase(expected.begin(),
+                   expected.begin() + static_cast<std::ptrdiff_t>(resumed.size()));
     EXPECT_EQ(resumed, expected) << rule;
   }
 }
@@ -118,13 +125,19 @@ TEST_F(TrainerTest, DamagedModelIsRefusedByNameAndChangesNothing) {
     EXPECT_EQ(trainer.evaluate(*test_)[0].value, before) << what;
   };
   for (size_t keep : {size_t{0}, size_t{7}, size_t{20}, good.size() / 2, good.size() - 1})
-    expect_refused({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(keep)}, "a truncated file");
+    expect_refused({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(keep)},
+                   "a truncated file");
   for (size_t at = 0; at < good.size(); at += good.size() / 23 + 1) {
     auto bad = good;
     bad[at] ^= std::byte{0x10};
     expect_refused(bad, "a flipped bit");
   }
-  Trainer other(*env_, [](Builder& g) { return ModelOutputs{.loss = nn::mean(nn::linear(g.input("x", {{-1, 6}}), 1, "fc"))}; }, {});
+  Trainer other(
+      *env_,
+      [](Builder& g) {
+        return ModelOutputs{.loss = nn::mean(nn::linear(g.input("x", {{-1, 6}}), 1, "fc"))};
+      },
+      {});
   other.save(dir_);
   EXPECT_THROW(trainer.load(dir_), DataError) << "a model of other shapes";
   EXPECT_EQ(trainer.evaluate(*test_)[0].value, before);
@@ -141,7 +154,8 @@ TEST_F(TrainerTest, ExportedModelAnswersAsTheTrainedOne) {
   double right = 0;
   for (size_t i = 0; i < 300; ++i) {
     const auto row = probability.as<float>().subspan(i * 3, 3);
-    right += std::ranges::max_element(row) - row.begin() == points.at("label").as<int64_t>()[i] ? 1 : 0;
+    right +=
+        std::ranges::max_element(row) - row.begin() == points.at("label").as<int64_t>()[i] ? 1 : 0;
   }
   EXPECT_NEAR(right / 300, trainer.evaluate(*test_)[1].value, 1e-6);
   for (const Node& node : predictor.program().nodes) EXPECT_EQ(node.phase, Phase::forward);
@@ -167,7 +181,9 @@ TEST_F(TrainerTest, StopsWhenTheTestMetricNoLongerImproves) {
 TEST_F(TrainerTest, ACallbackCanStopAtAStep) {
   Trainer trainer = make();
   const Progress end = trainer.fit(
-      *data_, {.epochs = 3, .on_step = [](const Progress& p) { return p.step == 4 ? Next::stop : Next::go_on; }, .show = nullptr});
+      *data_, {.epochs = 3,
+               .on_step = [](const Progress& p) { return p.step == 4 ? Next::stop : Next::go_on; },
+               .show = nullptr});
   EXPECT_EQ(end.epoch, 1);
   EXPECT_EQ(end.step, 4U);
 }
@@ -186,14 +202,19 @@ TEST_F(TrainerTest, NanLossIsNamedWhenAskedFor) {
       FAIL() << "a NaN went unnoticed";
     } catch (const DataError& e) {
       EXPECT_NE(std::string(e.what()).find("trainer_test.cc"), std::string::npos) << e.what();
-      EXPECT_NE(std::string(e.what()).find(": NaN or infinity in %4 f32[50,1]"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(": NaN or infinity in %4 f32[50,1]"), std::string::npos)
+          << e.what();
     }
   }
 }
 
 TEST_F(TrainerTest, RefusesWhatCannotBeTrained) {
-  const auto loss_of = [](Builder& g) { return ModelOutputs{.loss = nn::mean(nn::linear(g.input("x", {{-1, 6}}), 1, "fc"))}; };
-  const auto make_with = [&](Optimizer optimizer) { Trainer trainer(*env_, loss_of, {.optimizer = std::move(optimizer)}); };
+  const auto loss_of = [](Builder& g) {
+    return ModelOutputs{.loss = nn::mean(nn::linear(g.input("x", {{-1, 6}}), 1, "fc"))};
+  };
+  const auto make_with = [&](Optimizer optimizer) {
+    Trainer trainer(*env_, loss_of, {.optimizer = std::move(optimizer)});
+  };
   EXPECT_THROW(make_with({.rule = "adm"}), ConfigError);
   EXPECT_THROW(make_with({.rule = "adam(beta=1)"}), ConfigError);
   EXPECT_THROW(make_with({.learning_rate = "fast"}), ConfigError);
@@ -205,24 +226,32 @@ TEST_F(TrainerTest, RefusesWhatCannotBeTrained) {
 
 TEST_F(TrainerTest, ClipByNormBoundsTheStep) {
   const Model steep = [](Builder& g) -> ModelOutputs {
-    const Var y = nn::linear(g.input("x", {{-1, 6}}), 1, "fc", {.weight_init = "zeros", .bias = false});
+    const Var y =
+        nn::linear(g.input("x", {{-1, 6}}), 1, "fc", {.weight_init = "zeros", .bias = false});
     return {.loss = nn::mean(g.apply("scale", {y}, {{"scale", 1000.0}}))};
   };
   for (const char* clip : {"norm(0.5)", "global_norm(0.5)"}) {
-    Trainer trainer(*env_, steep, {.optimizer = {.rule = "sgd", .learning_rate = "1", .clip = clip}});
+    Trainer trainer(*env_, steep,
+                    {.optimizer = {.rule = "sgd", .learning_rate = "1", .clip = clip}});
     Batch batch;
     data_->begin_epoch(1);
     data_->next(batch);
     trainer.step(batch);
     const Tensor w = batch.feeds.at("fc.w");
     double square = 0;
-    for (float value : w.as<float>()) square += static_cast<double>(value) * static_cast<double>(value);
+    for (float value : w.as<float>())
+      square += static_cast<double>(value) * static_cast<double>(value);
     EXPECT_NEAR(std::sqrt(square), 0.5, 1e-5) << clip;
   }
 }
 
 TEST(Progress, PrintsOneLine) {
-  const Progress progress{.epoch = 2, .epochs = 5, .step = 400, .steps = 937, .samples = 25600, .seconds = 2,
+  const Progress progress{.epoch = 2,
+                          .epochs = 5,
+                          .step = 400,
+                          .steps = 937,
+                          .samples = 25600,
+                          .seconds = 2,
                           .metrics = {{"loss", 0.23456}, {"acc", 0.931}}};
   EXPECT_EQ(format_progress(progress),
             "epoch 2/5  step 400/937  loss 0.2346  acc 0.9310  12,800 samples/s  eta 17s");

@@ -19,7 +19,8 @@ std::atomic<int> allocations = 0;
 /// is its own, not ours to avoid.
 bool called_by_onednn(void* caller) {
   Dl_info info{};
-  return dladdr(caller, &info) != 0 && info.dli_fname != nullptr && std::strstr(info.dli_fname, "libdnnl") != nullptr;
+  return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+         std::strstr(info.dli_fname, "libdnnl") != nullptr;
 }
 
 void* allocate(size_t bytes, size_t alignment, void* caller) {
@@ -31,8 +32,12 @@ void* allocate(size_t bytes, size_t alignment, void* caller) {
 
 }  // namespace
 
-void* operator new(size_t bytes) { return allocate(std::max<size_t>(bytes, 1), 16, __builtin_return_address(0)); }
-void* operator new[](size_t bytes) { return allocate(std::max<size_t>(bytes, 1), 16, __builtin_return_address(0)); }
+void* operator new(size_t bytes) {
+  return allocate(std::max<size_t>(bytes, 1), 16, __builtin_return_address(0));
+}
+void* operator new[](size_t bytes) {
+  return allocate(std::max<size_t>(bytes, 1), 16, __builtin_return_address(0));
+}
 void* operator new(size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
@@ -52,7 +57,8 @@ ModelOutputs model(Builder& g) {
   Var h = nn::mlp(x, std::array<int64_t, 2>{256, 128}, "relu", "hidden");
   h = nn::dropout(nn::batch_norm(nn::tanh(nn::sigmoid(h)) + h, "norm"), 0.1);
   const Var logits = nn::linear(h, 10, "scores");
-  return {.loss = nn::softmax_loss(logits, label), .metrics = {{"acc", nn::accuracy(logits, label)}}};
+  return {.loss = nn::softmax_loss(logits, label),
+          .metrics = {{"acc", nn::accuracy(logits, label)}}};
 }
 
 TEST(SteadyState, CountsAllocationsAtAll) {
@@ -66,8 +72,11 @@ TEST(SteadyState, CountsAllocationsAtAll) {
 TEST(SteadyState, AStepAllocatesNothing) {
   const auto env = real_env();
   for (const char* rule : {"sgd", "momentum(0.9)", "adagrad", "adam"}) {
-    Trainer trainer(*env, model, {.optimizer = {.rule = rule, .regularizer = "l2(0.001)", .clip = "global_norm(0.001)"}});
-    const auto data = array_dataset({{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
+    Trainer trainer(
+        *env, model,
+        {.optimizer = {.rule = rule, .regularizer = "l2(0.001)", .clip = "global_norm(0.001)"}});
+    const auto data = array_dataset(
+        {{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
     Batch batch;
     data->begin_epoch(1);
     data->next(batch);
@@ -92,12 +101,14 @@ TEST(SteadyState, NoOpAllocates) {
         const Tensor& value = example.in[i];
         const bool trained = is_float(value.dtype());
         const std::string name = "in" + std::to_string(i);
-        in.push_back(g.variable({name, {value.shape(), value.dtype()}, trained ? VarKind::param : VarKind::input, ""}));
+        in.push_back(g.variable(
+            {name, {value.shape(), value.dtype()}, trained ? VarKind::param : VarKind::input, ""}));
         feeds.emplace(name, value);
       }
       const std::vector<Var> out = g.apply_all(op->name, in, example.attrs);
       for (const Var& var : out) g.output(var);
-      if (op->grad != nullptr && is_float(out[0].type().dtype)) g.backward(g.apply("mean", {out[0]}));
+      if (op->grad != nullptr && is_float(out[0].type().dtype))
+        g.backward(g.apply("mean", {out[0]}));
       Executor executor(g.program(), {.fuse = false});
       executor.run(feeds);
       allocations = 0;

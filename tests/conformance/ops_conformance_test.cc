@@ -376,7 +376,8 @@ TEST_P(OpConformance, EagerEqualsStaticBitwise) {
       for (const bool fuse : {false, true}) {
         for (const bool reuse : {false, true}) {
           SCOPED_TRACE(testing::Message() << "fuse=" << fuse << " reuse=" << reuse);
-          Executor executor(program, {.fuse = fuse, .reuse = reuse});
+          // Blocks smaller than the examples, so that chains really run in several.
+          Executor executor(program, {.fuse = fuse, .reuse = reuse, .block = 3});
           for (int repeat = 0; repeat < 2; ++repeat) executor.run(feeds_of(c), {}, kSeed);
           for (size_t i = 0; outputs_kept && i < eager.outputs(); ++i)
             EXPECT_TRUE(same(eager.output(i), executor.value(recorded.out[i].id)))

@@ -17,7 +17,8 @@ struct Outcome {
 
 /// Runs a program of build/bin in a folder of its own, where it may leave files.
 Outcome run(const std::string& command, const std::filesystem::path& folder) {
-  const std::string line = "cd '" + folder.string() + "' && '" ARGOSY_BIN_DIR "'/" + command + " 2>&1";
+  const std::string line =
+      "cd '" + folder.string() + "' && '" ARGOSY_BIN_DIR "'/" + command + " 2>&1";
   std::FILE* pipe = ::popen(line.c_str(), "r");
   std::string output;
   char buffer[4096];
@@ -38,7 +39,8 @@ std::string losses(const std::string& output) {
 class Examples : public testing::Test {
  protected:
   Examples() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "argosy_examples_XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "argosy_examples_XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~Examples() override { std::filesystem::remove_all(folder_); }
@@ -46,7 +48,8 @@ class Examples : public testing::Test {
 };
 
 TEST_F(Examples, FitALineStopsUnderTenWithTheSameLossesInBothModes) {
-  const Outcome recorded = run("fit_a_line --graph static", folder_), eager = run("fit_a_line --graph dynamic", folder_);
+  const Outcome recorded = run("fit_a_line --graph static", folder_),
+                eager = run("fit_a_line --graph dynamic", folder_);
   EXPECT_EQ(recorded.exit_code, 0) << recorded.output;
   EXPECT_NE(recorded.output.find("under 10, the line fits"), std::string::npos) << recorded.output;
   EXPECT_EQ(losses(recorded.output), losses(eager.output));
@@ -54,11 +57,13 @@ TEST_F(Examples, FitALineStopsUnderTenWithTheSameLossesInBothModes) {
 }
 
 TEST_F(Examples, MnistLearnsWithTheSameLossesInBothModes) {
-  const Outcome recorded = run("mnist_mlp --graph static", folder_), eager = run("mnist_mlp --graph dynamic", folder_);
+  const Outcome recorded = run("mnist_mlp --graph static", folder_),
+                eager = run("mnist_mlp --graph dynamic", folder_);
   EXPECT_EQ(recorded.exit_code, 0) << recorded.output;
   EXPECT_EQ(losses(recorded.output), losses(eager.output));
   std::smatch accuracy;
-  ASSERT_TRUE(std::regex_search(recorded.output, accuracy, std::regex("epoch 5  .*test accuracy ([0-9.]+)")))
+  ASSERT_TRUE(std::regex_search(recorded.output, accuracy,
+                                std::regex("epoch 5  .*test accuracy ([0-9.]+)")))
       << recorded.output;
   EXPECT_GE(std::stod(accuracy[1]), 0.97) << recorded.output;
 }
@@ -66,7 +71,8 @@ TEST_F(Examples, MnistLearnsWithTheSameLossesInBothModes) {
 TEST_F(Examples, RefuseAnUnknownArgumentInOneLine) {
   const Outcome refused = run("fit_a_line --grph static", folder_);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_EQ(refused.output, "error: unknown argument '--grph', expected --graph static or --graph dynamic\n");
+  EXPECT_EQ(refused.output,
+            "error: unknown argument '--grph', expected --graph static or --graph dynamic\n");
 }
 
 TEST_F(Examples, ToolDrawsAndPlansAProgramText) {
@@ -76,7 +82,9 @@ TEST_F(Examples, ToolDrawsAndPlansAProgramText) {
   EXPECT_TRUE(dot.output.starts_with("digraph program {")) << dot.output;
   const Outcome plan = run("argosy plan --memory --batch 128 " + golden, folder_);
   EXPECT_EQ(plan.exit_code, 0) << plan.output;
-  EXPECT_TRUE(std::regex_search(plan.output, std::regex("activations at batch 128: \\d+ bytes planned"))) << plan.output;
+  EXPECT_TRUE(
+      std::regex_search(plan.output, std::regex("activations at batch 128: \\d+ bytes planned")))
+      << plan.output;
   const Outcome absent = run("argosy graph absent.txt", folder_);
   EXPECT_EQ(absent.exit_code, 1);
   EXPECT_EQ(absent.output, "argosy: open absent.txt: No such file or directory\n");

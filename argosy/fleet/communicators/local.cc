@@ -16,11 +16,14 @@ class Local final : public Communicator {
     for (const TableSpec& spec : plan.tables) {
       tables_.push_back(std::make_unique<DenseTable>(spec));
       const VarDesc& desc = plan.worker.var(plan.worker.find(spec.name));
-      params_.push_back(Tensor::wrap(tables_.back()->weights().data(), desc.type.shape, DType::f32));
+      params_.push_back(
+          Tensor::wrap(tables_.back()->weights().data(), desc.type.shape, DType::f32));
     }
     for (const VarDesc& desc : plan.states) {
-      Tensor& state = states_.emplace(desc.name, Tensor(desc.type.shape, desc.type.dtype)).first->second;
-      const RandomStream stream = parameter_stream(plan.tables.empty() ? 0 : plan.tables[0].seed, desc.name);
+      Tensor& state =
+          states_.emplace(desc.name, Tensor(desc.type.shape, desc.type.dtype)).first->second;
+      const RandomStream stream =
+          parameter_stream(plan.tables.empty() ? 0 : plan.tables[0].seed, desc.name);
       Initializer(desc.init).fill(state.as<float>(), stream);
     }
     grads_.resize(tables_.size());
@@ -44,7 +47,8 @@ class Local final : public Communicator {
     ++step_;
     clip_.apply(grads_);
     for (size_t i = 0; i < tables_.size(); ++i) {
-      check<Error>(grads_[i].data() != nullptr, "no gradient was delivered for '", plan_.tables[i].name, "'");
+      check<Error>(grads_[i].data() != nullptr, "no gradient was delivered for '",
+                   plan_.tables[i].name, "'");
       tables_[i]->push_all(grads_[i], step_);
       grads_[i] = {};
     }
@@ -75,12 +79,14 @@ class Local final : public Communicator {
   std::vector<Tensor> params_;  // over the tables' memory
   Feeds states_;
   uint64_t step_ = 0;
-  std::vector<std::span<const float>> grads_;                // of the batch under way, by table
+  std::vector<std::span<const float>> grads_;            // of the batch under way, by table
   std::vector<std::pair<Tensor*, Tensor>> next_states_;  // of the batch under way
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> local(const Plan& plan, const Strategy&) { return std::make_unique<Local>(plan); }
+std::unique_ptr<Communicator> local(const Plan& plan, const Strategy&) {
+  return std::make_unique<Local>(plan);
+}
 
 }  // namespace argosy::communicators

@@ -14,7 +14,7 @@ namespace communicators {
 
 std::unique_ptr<Communicator> make_communicator(const Plan& plan, const Strategy& strategy) {
   std::string known;
-#define PLUGIN(file)                                                          \
+#define PLUGIN(file)                                                      \
   if (strategy.mode == #file) return communicators::file(plan, strategy); \
   known += (known.empty() ? "" : ", ") + std::string(#file);
 #include "argosy/fleet/communicators.def"
