@@ -40,7 +40,7 @@ format: ## Rewrite the C++ files in the house format
 	clang-format -i $(sources)
 
 lint: lint-quick build-clang/.tidy ## Format, layers, clang-tidy and a clang build, all without warnings
-	@$(call build,build-clang)
+	@$(call build,build-clang) -- -k 0
 
 lint-quick: ## The part of lint that takes seconds: format, layers, text
 	@dev/setup.sh base format

@@ -23,3 +23,11 @@ foreach(file IN LISTS files)
   cmake_path(GET file STEM name)
   argosy_test(${name} ${file})
 endforeach()
+
+# The loops and oneDNN capped at lesser instruction sets than the machine has.
+foreach(isa baseline avx2)
+  foreach(program tensor_test graph_test ps_test)
+    add_test(NAME isa.${isa}.${program} COMMAND ${program} --gtest_brief=1)
+    set_tests_properties(isa.${isa}.${program} PROPERTIES ENVIRONMENT ARGOSY_MAX_ISA=${isa} TIMEOUT 300)
+  endforeach()
+endforeach()

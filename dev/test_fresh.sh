@@ -71,11 +71,7 @@ find_sources() {  # the files that list the Debian archive of our suite
       cp "$file" "$base/settings/"
     fi
   done
-  if [[ -z $(ls "$base/settings") ]]; then
-    say "this machine has no apt sources of $suite, taking deb.debian.org"
-    local security="deb http://deb.debian.org/debian-security $suite-security main"
-    printf 'deb http://deb.debian.org/debian %s main\n%s\n' "$suite" "$security" >"$base/settings/debian.list"
-  fi
+  [[ -n $(ls "$base/settings") ]] || die "this machine has no apt sources of $suite to take over"
 }
 
 # Only what is about downloads: other options name hooks and programs that a bare system has not.

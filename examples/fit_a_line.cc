@@ -13,14 +13,19 @@ ModelOutputs fit_a_line(Builder& g) {
 
 int main(int argc, char** argv) {
   return example::run([&] {
-    const GraphMode graph = example::graph_mode(argc, argv, "Linear regression on house prices.");
+    const auto [graph, print_program] =
+        example::arguments(argc, argv, "Linear regression on house prices.");
     const auto env = real_env();
     const Samples samples = housing_samples(*env, data_folder("uci_housing"));
-    std::printf("fit_a_line: %s\n", samples.source.c_str());
+    if (!print_program) std::printf("fit_a_line: %s\n", samples.source.c_str());
 
     const auto data = array_dataset(samples.train, {.batch_size = 20});
     Trainer trainer(*env, fit_a_line,
                     {.optimizer = {.rule = "sgd", .learning_rate = "0.001"}, .graph = graph});
+    if (print_program) {
+      std::printf("%s", trainer.plan().worker.text().c_str());
+      return 0;
+    }
     Batch batch;
     for (int pass = 1; pass <= 100; ++pass) {
       trainer.save("fit_a_line.model");

@@ -15,15 +15,20 @@ ModelOutputs mnist_mlp(Builder& g) {
 
 int main(int argc, char** argv) {
   return example::run([&] {
-    const GraphMode graph = example::graph_mode(argc, argv, "A multi-layer perceptron on MNIST.");
+    const auto [graph, print_program] =
+        example::arguments(argc, argv, "A multi-layer perceptron on MNIST.");
     const auto env = real_env();
     const Samples samples = mnist_samples(*env, data_folder("mnist"));
-    std::printf("mnist_mlp: %s\n", samples.source.c_str());
+    if (!print_program) std::printf("mnist_mlp: %s\n", samples.source.c_str());
 
     const auto train = array_dataset(samples.train, {.batch_size = 64, .drop_last = true});
     const auto test = array_dataset(samples.test, {.batch_size = 500, .shuffle = false});
     Trainer trainer(*env, mnist_mlp,
                     {.optimizer = {.rule = "adam", .learning_rate = "0.001"}, .graph = graph});
+    if (print_program) {
+      std::printf("%s", trainer.plan().worker.text().c_str());
+      return 0;
+    }
     double accuracy = 0;
     trainer.fit(*train, {.epochs = 5,
                          .test = test.get(),

@@ -12,7 +12,7 @@ namespace argosy {
 namespace {
 
 class SamplesTest : public testing::Test {
- protected:
+ public:
   SamplesTest()
       : dir_((std::filesystem::temp_directory_path() /
               ("argosy_data_" + std::to_string(env_->random())))
@@ -21,8 +21,9 @@ class SamplesTest : public testing::Test {
   }
   ~SamplesTest() override { std::filesystem::remove_all(dir_); }
 
+ protected:
   std::string write(const std::string& name, const std::string& content) {
-    const std::string path = dir_ + "/" + name;
+    std::string path = dir_ + "/" + name;
     write_file_atomically(*env_, path, std::as_bytes(std::span(content)));
     return path;
   }

@@ -34,6 +34,7 @@ Var Builder::variable(VarDesc desc, SourceLoc at) {
                        " ", before.type, ", now as ", argosy::name(desc.kind), " ", desc.type);
     return {this, known};
   }
+  desc.at = location_;
   if (eager()) {
     Tensor value = resolve_(desc);
     check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape),
@@ -71,7 +72,8 @@ std::vector<Var> Builder::apply_all(std::string_view op, std::span<const Var> in
   std::vector<Var> out;
   for (const VarType& type : results) {
     const VarId id{static_cast<int32_t>(program_.vars.size())};
-    program_.vars.push_back({"", type, VarKind::temp, ""});
+    program_.vars.push_back(
+        {.name = "", .type = type, .kind = VarKind::temp, .init = "", .at = location_});
     node.out.push_back(id);
     out.push_back({this, id});
   }

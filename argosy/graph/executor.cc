@@ -112,14 +112,14 @@ class Executor::Compiled {
     for (VarId id : fed_) {
       const VarDesc& desc = program.var(id);
       const auto feed = feeds.find(desc.name);
-      check<ConfigError>(feed != feeds.end(), name(desc.kind), " '", desc.name, "' ", desc.type,
-                         " is not fed");
+      check<ConfigError>(feed != feeds.end(), desc.at, ": ", name(desc.kind), " '", desc.name, "' ",
+                         desc.type, " is not fed");
       const Tensor& value = feed->second;
       VarType& type = types_[id.index()];
       if (value.shape() != type.shape || value.dtype() != type.dtype) {
         check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape),
-                           name(desc.kind), " '", desc.name, "' expects ", desc.type, ", got ",
-                           value.dtype(), value.shape());
+                           desc.at, ": ", name(desc.kind), " '", desc.name, "' expects ", desc.type,
+                           ", got ", value.dtype(), value.shape());
         type = {value.shape(), value.dtype()};
         changed = true;
       }

@@ -145,20 +145,20 @@ TEST(Executor, PlansCloseToWhatLivenessRequires) {
   EXPECT_LT(memory.planned, memory.without_reuse);
 }
 
-TEST(Executor, NamesWhatIsMissingOrDoesNotFit) {
+TEST(Executor, NamesWhatIsMissingOrDoesNotFitAndWhereItWasAskedFor) {
   Builder g;
+  const std::string place = "argosy/graph/executor_test.cc:" + std::to_string(__LINE__ + 1) + ": ";
   const Var x = g.input("x", {{-1, 40}});
   g.output(g.apply("relu", {x}));
   Executor executor(g.program());
-  EXPECT_EQ(message_of<ConfigError>([&] { executor.run({}); }), "input 'x' f32[-1,40] is not fed");
-  EXPECT_EQ(message_of<ConfigError>([&] {
-              executor.run({{"x", Tensor({3, 41})}});
-            }),
-            "input 'x' expects f32[-1,40], got f32[3,41]");
-  EXPECT_EQ(message_of<ConfigError>([&] {
-              executor.run({{"x", Tensor({3, 40}, DType::i64)}});
-            }),
-            "input 'x' expects f32[-1,40], got i64[3,40]");
+  const auto refusal = [&](const Feeds& feeds) {
+    return message_of<ConfigError>([&] { executor.run(feeds); });
+  };
+  EXPECT_EQ(refusal({}), place + "input 'x' f32[-1,40] is not fed");
+  EXPECT_EQ(refusal({{"x", Tensor({3, 41})}}),
+            place + "input 'x' expects f32[-1,40], got f32[3,41]");
+  EXPECT_EQ(refusal({{"x", Tensor({3, 40}, DType::i64)}}),
+            place + "input 'x' expects f32[-1,40], got i64[3,40]");
 }
 
 TEST(Executor, SizesThatMeetOnlyAtRunTimeAreCheckedThen) {

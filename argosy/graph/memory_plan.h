@@ -13,7 +13,7 @@ struct Lifetime {
 };
 
 /// Gives each buffer an offset in one arena such that buffers alive together never overlap;
-/// returns the arena's size. Largest first, each at the lowest place that is free.
+/// returns the arena's size, at least required_memory() and close to it.
 size_t plan_memory(std::span<Lifetime> buffers);
 
 /// The least any plan needs: the most bytes alive at one step.

@@ -33,8 +33,8 @@ struct VarDesc {
   std::string name;  // empty for most temps
   VarType type;
   VarKind kind = VarKind::temp;
-  std::string init;  // of a param or state: "uniform(-0.1, 0.1)", as ps/initializer.h reads it
-  friend bool operator==(const VarDesc&, const VarDesc&) = default;
+  std::string init;   // of a param or state: "uniform(-0.1, 0.1)", as ps/initializer.h reads it
+  SourceLoc at = {};  // where it was first asked for
 };
 
 struct Node {

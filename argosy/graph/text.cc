@@ -296,6 +296,7 @@ class ProgramParser {
   }
 
   void define(const LineParser& in, VarId id, VarDesc desc) {
+    desc.at = at_;
     if (id.index() != program_.vars.size())
       in.refuse(fmt::format("variables are numbered in order, expected %{}", program_.vars.size()));
     program_.vars.push_back(std::move(desc));

@@ -16,7 +16,7 @@ To convert(From x) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using Limits = std::numeric_limits<To>;
     constexpr auto kLow = static_cast<From>(Limits::min());
-    constexpr auto kEnd = static_cast<From>(Limits::max() / 2 + 1) * 2;  // a power of two: exact
+    constexpr auto kEnd = static_cast<From>((Limits::max() >> 1) + 1) * 2;  // a power of two: exact
     return x >= kEnd ? Limits::max()
                      : (x < kLow ? Limits::min() : (x == x ? static_cast<To>(x) : 0));
   } else {

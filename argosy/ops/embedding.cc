@@ -2,7 +2,7 @@
 // index equal to padding_idx, which need not be a row, gives zeros and no gradient.
 #include <cstring>
 
-#include "argosy/ops/op_support.h"
+#include "argosy/ops/index_support.h"
 
 namespace argosy::ops {
 namespace {
@@ -18,32 +18,13 @@ Shape looked_up_shape(const InferCtx& c) {
 
 void infer(const InferCtx& c) { c.out = {{looked_up_shape(c), c.in[0].dtype}}; }
 
-/// Which positions of an index are rows and which are padding.
-struct Padding {
-  int64_t value = 0;
-  bool given = false;
-
-  explicit Padding(const Attrs& attrs)
-      : value(attrs.integer("padding_idx")), given(attrs.has("padding_idx")) {}
-  bool covers(int64_t index) const { return given && index == value; }
-};
-
-template <class I>
-void check_index(std::span<const I> index, size_t rows, const Padding& padding) {
-  const auto bad = std::ranges::find_if(
-      index, [=](I at) { return static_cast<uint64_t>(at) >= rows && !padding.covers(at); });
-  if (bad == index.end()) return;
-  fail<DataError>("embedding: index ", *bad, " at position ", bad - index.begin(),
-                  ", expected 0 to ", static_cast<int64_t>(rows) - 1);
-}
-
 void run(const RunCtx& c) {
   const Padding padding(c.attrs);
   const Tensor& rows = c.in(0);
   const size_t bytes = static_cast<size_t>(rows.shape()[1]) * size_of(rows.dtype());
   by_integer(c.in(1).dtype(), [&](auto kind) {
     const auto index = c.in(1).as<decltype(kind)>();
-    check_index(index, static_cast<size_t>(rows.shape()[0]), padding);
+    check_index("embedding", index, static_cast<size_t>(rows.shape()[0]), padding);
     if (bytes == 0) return;
     std::byte* to = c.out(0).data();
     for (size_t k = 0; k < index.size(); ++k, to += bytes) {
@@ -72,7 +53,7 @@ void run_grad(const RunCtx& c) {  // (rows, index, dout) -> drows
     std::ranges::fill(c.out(0).as<T>(), zero);
     by_integer(c.in(1).dtype(), [&](auto kind) {
       const auto index = c.in(1).as<decltype(kind)>();
-      check_index(index, static_cast<size_t>(c.in(0).shape()[0]), padding);
+      check_index("embedding", index, static_cast<size_t>(c.in(0).shape()[0]), padding);
       vectorized([=, dim = static_cast<size_t>(c.in(0).shape()[1])] {
         for (size_t k = 0; k < index.size(); ++k) {
           if (padding.covers(index[k])) continue;

@@ -2,7 +2,7 @@
 // have any shape, which takes the place of the axis. An index is 0 or more, never from the end.
 #include <cstring>
 
-#include "argosy/ops/op_support.h"
+#include "argosy/ops/index_support.h"
 
 namespace argosy::ops {
 namespace {
@@ -20,22 +20,13 @@ Shape gathered_shape(const InferCtx& c) {
 
 void infer(const InferCtx& c) { c.out = {{gathered_shape(c), c.in[0].dtype}}; }
 
-template <class I>
-void check_index(std::span<const I> index, size_t size) {
-  const auto bad =
-      std::ranges::find_if(index, [=](I at) { return static_cast<uint64_t>(at) >= size; });
-  if (bad == index.end()) return;
-  fail<DataError>("gather: index ", *bad, " at position ", bad - index.begin(), ", expected 0 to ",
-                  static_cast<int64_t>(size) - 1);
-}
-
 void run(const RunCtx& c) {
   const Tensor& x = c.in(0);
   const AxisSpan span(x.shape(), x.shape().axis(c.attrs.integer("axis")));
   const size_t bytes = span.inner * size_of(x.dtype());
   by_integer(c.in(1).dtype(), [&](auto kind) {
     const auto index = c.in(1).as<decltype(kind)>();
-    check_index(index, span.length);
+    check_index("gather", index, span.length);
     if (bytes == 0) return;
     std::byte* to = c.out(0).data();
     for (size_t outer = 0; outer < span.outer; ++outer) {
@@ -64,7 +55,7 @@ void run_grad(const RunCtx& c) {  // (x, index, dout) -> dx
     std::ranges::fill(c.out(0).as<T>(), zero);
     by_integer(c.in(1).dtype(), [&](auto kind) {
       const auto index = c.in(1).as<decltype(kind)>();
-      check_index(index, span.length);
+      check_index("gather", index, span.length);
       const T* dout = c.in(2).as<T>().data();
       T* dx = c.out(0).as<T>().data();
       vectorized([=, n = span.inner] {

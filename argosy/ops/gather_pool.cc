@@ -2,7 +2,7 @@
 // dim]: bag b pools the rows named by index[offsets[b]] to index[offsets[b + 1] - 1]. pool is sum,
 // mean (the sum by the count), sqrt (by the count's square root) or max. An empty bag gives zeros.
 // An index equal to padding_idx, which need not be a row, is left out and not counted.
-#include "argosy/ops/op_support.h"
+#include "argosy/ops/index_support.h"
 
 namespace argosy::ops {
 namespace {
@@ -57,24 +57,6 @@ void check_offsets(const Offsets& offsets, size_t count, size_t indices) {
   check<DataError>(static_cast<uint64_t>(offsets[count - 1]) == indices,
                    "gather_pool: offsets end at ", offsets[count - 1], ", expected ", indices,
                    ", the number of indices");
-}
-
-struct Padding {
-  int64_t value = 0;
-  bool given = false;
-
-  explicit Padding(const Attrs& attrs)
-      : value(attrs.integer("padding_idx")), given(attrs.has("padding_idx")) {}
-  bool covers(int64_t index) const { return given && index == value; }
-};
-
-template <class I>
-void check_index(std::span<const I> index, size_t rows, const Padding& padding) {
-  const auto bad = std::ranges::find_if(
-      index, [=](I at) { return static_cast<uint64_t>(at) >= rows && !padding.covers(at); });
-  if (bad == index.end()) return;
-  fail<DataError>("gather_pool: index ", *bad, " at position ", bad - index.begin(),
-                  ", expected 0 to ", static_cast<int64_t>(rows) - 1);
 }
 
 /// The rows of one bag.
@@ -140,7 +122,7 @@ void for_each_bag(const RunCtx& c, size_t bags, F f) {
   by_integer(c.in(1).dtype(), [&](auto kind) {
     using I = decltype(kind);
     const auto index = c.in(1).as<I>();
-    check_index(index, n_rows, padding);
+    check_index("gather_pool", index, n_rows, padding);
     vectorized([=] {
       for (size_t b = 0; b < bags; ++b) {
         const auto from = static_cast<size_t>(offsets[b]), to = static_cast<size_t>(offsets[b + 1]);

@@ -11,8 +11,9 @@ void run(const RunCtx& c) {
     std::ranges::fill(y, T{0});
     sum_into(c.in(0), kept_shape(c.in(0).shape(), c.attrs), y);
     // The mean of nothing is 0: an empty batch adds nothing to a loss.
-    const T count =
-        static_cast<T>(y.empty() ? 1 : std::max<int64_t>(c.in(0).numel() / c.out(0).numel(), 1));
+    const int64_t reduced =
+        y.empty() ? 1 : std::max<int64_t>(c.in(0).numel() / c.out(0).numel(), 1);
+    const T count = static_cast<T>(reduced);
     for (T& value : y) value /= count;
   });
 }

@@ -2,7 +2,7 @@
 // has the shape of the index followed by that of one x[k].
 #include <cstring>
 
-#include "argosy/ops/op_support.h"
+#include "argosy/ops/index_support.h"
 
 namespace argosy::ops {
 namespace {
@@ -20,15 +20,6 @@ void infer(const InferCtx& c) {
   c.out = {c.in[0]};
 }
 
-template <class I>
-void check_index(std::span<const I> index, size_t size) {
-  const auto bad =
-      std::ranges::find_if(index, [=](I at) { return static_cast<uint64_t>(at) >= size; });
-  if (bad == index.end()) return;
-  fail<DataError>("scatter_add: index ", *bad, " at position ", bad - index.begin(),
-                  ", expected 0 to ", static_cast<int64_t>(size) - 1);
-}
-
 void run(const RunCtx& c) {
   const AxisSpan span(c.in(0).shape(), 0);
   if (c.in(0).numel() > 0) std::memcpy(c.out(0).data(), c.in(0).data(), c.in(0).bytes());
@@ -36,7 +27,7 @@ void run(const RunCtx& c) {
     using T = decltype(zero);
     by_integer(c.in(1).dtype(), [&](auto kind) {
       const auto index = c.in(1).as<decltype(kind)>();
-      check_index(index, span.length);
+      check_index("scatter_add", index, span.length);
       const T* updates = c.in(2).as<T>().data();
       T* out = c.out(0).as<T>().data();
       vectorized([=, n = span.inner] {

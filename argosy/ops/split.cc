@@ -17,7 +17,7 @@ std::vector<int64_t> equal_sizes(int64_t whole, int64_t count) {
 
 std::vector<int64_t> part_sizes(int64_t whole, const Attrs& attrs) {
   if (!attrs.has("sizes")) return equal_sizes(whole, attrs.integer("num"));
-  const std::vector<int64_t> sizes = attrs.integers("sizes");
+  const std::vector<int64_t>& sizes = attrs.integers("sizes");
   int64_t total = 0;
   for (int64_t size : sizes) {
     check<ConfigError>(size >= 0, "a size must be 0 or more, got ", size);

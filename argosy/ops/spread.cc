@@ -19,7 +19,8 @@ void run(const RunCtx& c) {
     using T = decltype(zero);
     const T* d = c.in(0).as<T>().data();
     T* dx = c.out(0).as<T>().data();
-    const T count = c.attrs.integer("mean") != 0 ? static_cast<T>(n / c.in(0).numel()) : T{1};
+    const int64_t reduced = n / c.in(0).numel();
+    const T count = c.attrs.integer("mean") != 0 ? static_cast<T>(reduced) : T{1};
     const Shape& shape = c.out(0).shape();
     const Broadcast plan(shape, kept_shape(shape, c.attrs), shape);
     vectorized([&plan, d, dx, count] {

@@ -26,6 +26,7 @@ std::vector<Tensor> run(std::string_view name, std::vector<Tensor> in, const Att
   for (const Tensor& x : in) in_types.push_back({x.shape(), x.dtype()});
   infer(op, {in_types, attrs, out_types});
   std::vector<Tensor> out;
+  out.reserve(out_types.size());
   for (const VarType& type : out_types)
     out.push_back(Tensor::uninitialized(type.shape, type.dtype));
   std::vector<Tensor*> in_pointers, out_pointers;

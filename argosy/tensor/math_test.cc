@@ -176,7 +176,8 @@ TEST(Math, SumIsExactOnSmallIntegersOfAnyCount) {
   for (const size_t n : {0U, 1U, 15U, 16U, 17U, 31U, 32U, 100U}) {
     std::vector<float> x(n);
     for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i + 1);
-    EXPECT_EQ(math::sum(x.data(), n), static_cast<float>(n * (n + 1) / 2)) << n;
+    const size_t total = n * (n + 1) / 2;
+    EXPECT_EQ(math::sum(x.data(), n), static_cast<float>(total)) << n;
   }
 }
 

@@ -119,8 +119,8 @@ void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
   Builder g(
       [&](const VarDesc& desc) {
         const auto feed = batch.feeds.find(desc.name);
-        check<ConfigError>(feed != batch.feeds.end(), name(desc.kind), " '", desc.name, "' ",
-                           desc.type, " is not fed");
+        check<ConfigError>(feed != batch.feeds.end(), desc.at, ": ", name(desc.kind), " '",
+                           desc.name, "' ", desc.type, " is not fed");
         return feed->second;
       },
       {.seed = seed, .check_nan = options_.check_nan});

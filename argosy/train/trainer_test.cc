@@ -41,13 +41,14 @@ Feeds make_points(int64_t n, uint64_t seed) {
 }
 
 class TrainerTest : public testing::Test {
- protected:
+ public:
   TrainerTest()
       : dir_((std::filesystem::temp_directory_path() /
               ("argosy_train_" + std::to_string(env_->random())))
                  .string()) {}
   ~TrainerTest() override { std::filesystem::remove_all(dir_); }
 
+ protected:
   Trainer make(GraphMode graph = GraphMode::recorded, const std::string& rule = "adam") {
     return Trainer(
         *env_, classifier,

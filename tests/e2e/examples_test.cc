@@ -37,13 +37,15 @@ std::string losses(const std::string& output) {
 }
 
 class Examples : public testing::Test {
- protected:
+ public:
   Examples() {
     std::string pattern =
         (std::filesystem::temp_directory_path() / "argosy_examples_XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~Examples() override { std::filesystem::remove_all(folder_); }
+
+ protected:
   std::filesystem::path folder_;
 };
 
@@ -71,8 +73,22 @@ TEST_F(Examples, MnistLearnsWithTheSameLossesInBothModes) {
 TEST_F(Examples, RefuseAnUnknownArgumentInOneLine) {
   const Outcome refused = run("fit_a_line --grph static", folder_);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_EQ(refused.output,
-            "error: unknown argument '--grph', expected --graph static or --graph dynamic\n");
+  EXPECT_EQ(
+      refused.output,
+      "error: unknown argument '--grph', expected --graph static, --graph dynamic or --program\n");
+}
+
+TEST_F(Examples, ProgramsTakeLittleMoreMemoryThanLivenessRequires) {
+  for (const std::string example : {"fit_a_line", "mnist_mlp"}) {
+    const Outcome plan = run(example + " --program > program.txt && '" ARGOSY_BIN_DIR
+                                       "'/argosy plan --memory program.txt",
+                             folder_);
+    EXPECT_EQ(plan.exit_code, 0) << plan.output;
+    std::smatch ratio;
+    ASSERT_TRUE(std::regex_search(plan.output, ratio, std::regex("ratio ([0-9.]+)")))
+        << plan.output;
+    EXPECT_LE(std::stod(ratio[1]), 1.2) << plan.output;
+  }
 }
 
 TEST_F(Examples, ToolDrawsAndPlansAProgramText) {
