@@ -64,7 +64,7 @@ Digits generate_digits(int64_t n, uint64_t seed) {
         const double a = u - shape.uniform(2 * blob), b = v - shape.uniform(2 * blob + 1);
         value += std::exp(-(a * a + b * b) * 60);
       }
-      value += 0.25 * (random.uniform(draw++) - 0.5);
+      value += 1.5 * (random.uniform(draw++) - 0.5);
       x[i * kPixels + p] = static_cast<float>(std::clamp(value, 0.0, 1.0));
     }
     label[i] = static_cast<int64_t>(digit);
@@ -214,7 +214,7 @@ Samples housing_samples(Env& env, const std::string& folder) {
     double price = 22.5;
     for (size_t c = 0; c < kFeatures; ++c) {
       rows.push_back(random.uniform(r * 32 + c));
-      price += 20 * weights.normal(c) * (rows.back() - 0.5);
+      price += 2 * weights.normal(c) * (rows.back() - 0.5);
     }
     rows.push_back(price + random.normal(r * 16 + 8));
   }
