@@ -2,6 +2,7 @@
 #include "argosy/tensor/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <dnnl.hpp>
 #include <unordered_map>
 
@@ -57,28 +58,34 @@ class Primitive {
       attr.set_post_ops(ops);
     }
     const auto desc = spec.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    const auto& engine = Library::get().engine();
-    matmul_ = dnnl::matmul(dnnl::matmul::primitive_desc(desc, attr, engine));
-    args_ = {{DNNL_ARG_SRC, memory(a, engine, nullptr)},
-             {DNNL_ARG_WEIGHTS, memory(b, engine, nullptr)},
-             {DNNL_ARG_DST, memory(c, engine, nullptr)}};
-    if (spec.bias) args_.emplace(DNNL_ARG_BIAS, memory(bias, engine, nullptr));
-  }
-
-  void run(const float* a, const float* b, const float* bias, float* c) {
+    matmul_ = dnnl::matmul(dnnl::matmul::primitive_desc(desc, attr, Library::get().engine()));
     bind(DNNL_ARG_SRC, a);
     bind(DNNL_ARG_WEIGHTS, b);
     bind(DNNL_ARG_DST, c);
-    if (args_.size() == 4) bind(DNNL_ARG_BIAS, bias);
-    matmul_.execute(stream_, args_);
+    if (spec.bias) bind(DNNL_ARG_BIAS, bias);
+  }
+
+  void run(const float* a, const float* b, const float* bias, float* c) {
+    const std::array<const float*, 4> data{a, b, c, bias};
+    for (size_t i = 0; i < count_; ++i) memories_[i].set_data_handle(const_cast<float*>(data[i]));
+    // The C call: the C++ one copies its arguments into a vector each time.
+    const auto status = dnnl_primitive_execute(matmul_.get(), stream_.get(),
+                                               static_cast<int>(count_), args_.data());
+    check<Error>(status == dnnl_success, "oneDNN: matmul failed with status ", status);
   }
 
  private:
-  void bind(int arg, const float* data) { args_.at(arg).set_data_handle(const_cast<float*>(data)); }
+  void bind(int arg, const dnnl::memory::desc& desc) {
+    memories_[count_] = dnnl::memory(desc, Library::get().engine(), nullptr);
+    args_[count_] = {arg, memories_[count_].get()};
+    ++count_;
+  }
 
   dnnl::stream stream_;
   dnnl::matmul matmul_;
-  std::unordered_map<int, dnnl::memory> args_;
+  size_t count_ = 0;
+  std::array<dnnl::memory, 4> memories_;
+  std::array<dnnl_exec_arg_t, 4> args_{};
 };
 
 struct SpecHash {
