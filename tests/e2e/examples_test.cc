@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -30,10 +30,17 @@ Outcome run(const std::string& command, const std::filesystem::path& folder) {
 /// The lines that hold losses; others hold rates, which differ from run to run.
 std::string losses(const std::string& output) {
   std::string found;
-  const std::regex line("(pass|epoch) \\d+  [^\n]*loss [^\n]*");
-  for (std::sregex_iterator it(output.begin(), output.end(), line), end; it != end; ++it)
-    if (it->str().find("samples/s") == std::string::npos) found += it->str() + "\n";
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("loss ") != std::string::npos && line.find("samples/s") == std::string::npos)
+      found += line + "\n";
   return found;
+}
+
+/// The number behind the last occurrence of `label`, or -1.
+double number_after(const std::string& output, const std::string& label) {
+  const auto at = output.rfind(label);
+  return at == std::string::npos ? -1 : std::stod(output.substr(at + label.size()));
 }
 
 class Examples : public testing::Test {
@@ -63,11 +70,7 @@ TEST_F(Examples, MnistLearnsWithTheSameLossesInBothModes) {
                 eager = run("mnist_mlp --graph dynamic", folder_);
   EXPECT_EQ(recorded.exit_code, 0) << recorded.output;
   EXPECT_EQ(losses(recorded.output), losses(eager.output));
-  std::smatch accuracy;
-  ASSERT_TRUE(std::regex_search(recorded.output, accuracy,
-                                std::regex("epoch 5  .*test accuracy ([0-9.]+)")))
-      << recorded.output;
-  EXPECT_GE(std::stod(accuracy[1]), 0.97) << recorded.output;
+  EXPECT_GE(number_after(recorded.output, "test accuracy "), 0.97) << recorded.output;
 }
 
 TEST_F(Examples, RefuseAnUnknownArgumentInOneLine) {
@@ -84,10 +87,8 @@ TEST_F(Examples, ProgramsTakeLittleMoreMemoryThanLivenessRequires) {
                                        "'/argosy plan --memory program.txt",
                              folder_);
     EXPECT_EQ(plan.exit_code, 0) << plan.output;
-    std::smatch ratio;
-    ASSERT_TRUE(std::regex_search(plan.output, ratio, std::regex("ratio ([0-9.]+)")))
-        << plan.output;
-    EXPECT_LE(std::stod(ratio[1]), 1.2) << plan.output;
+    const double ratio = number_after(plan.output, "ratio ");
+    EXPECT_TRUE(ratio >= 1 && ratio <= 1.2) << plan.output;
   }
 }
 
@@ -98,9 +99,7 @@ TEST_F(Examples, ToolDrawsAndPlansAProgramText) {
   EXPECT_TRUE(dot.output.starts_with("digraph program {")) << dot.output;
   const Outcome plan = run("argosy plan --memory --batch 128 " + golden, folder_);
   EXPECT_EQ(plan.exit_code, 0) << plan.output;
-  EXPECT_TRUE(
-      std::regex_search(plan.output, std::regex("activations at batch 128: \\d+ bytes planned")))
-      << plan.output;
+  EXPECT_GT(number_after(plan.output, "activations at batch 128: "), 0) << plan.output;
   const Outcome absent = run("argosy graph absent.txt", folder_);
   EXPECT_EQ(absent.exit_code, 1);
   EXPECT_EQ(absent.output, "argosy: open absent.txt: No such file or directory\n");
