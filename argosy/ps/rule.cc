@@ -9,6 +9,12 @@ namespace argosy {
 
 void Rule::init(std::span<float> state) const { std::ranges::fill(state, 0.0F); }
 
+void Rule::apply_rows(std::span<const RowStep> rows, size_t dim, const Update& update) const {
+  const size_t state = state_size(dim);
+  for (const RowStep& row : rows)
+    apply({row.weights, dim}, {row.weights + dim, state}, {row.grad, dim}, update);
+}
+
 std::unique_ptr<Rule> make_rule(std::string_view spec) {
   const Call call(spec);
   for (const RulePlugin& rule : builtin_rules())

@@ -17,6 +17,13 @@ struct Update {
   uint64_t step = 1;  // the first step is 1
 };
 
+/// One row on its way through a rule: its weights, with its state right behind them, and the
+/// gradient of its weights.
+struct RowStep {
+  float* weights;
+  const float* grad;
+};
+
 /// Update rule of an optimizer. Stateless and const: a row carries its own state right behind its
 /// weights, so one Rule object serves every row of every table, on a worker (local training) and
 /// on a server alike, without a lock.
@@ -27,6 +34,9 @@ class Rule {
   virtual void init(std::span<float> state) const;  // default: zeros
   virtual void apply(std::span<float> w, std::span<float> state, std::span<const float> grad,
                      const Update& update) const = 0;
+  /// apply() to many different rows of dim weights, with the same bits. Tables call this once per
+  /// batch; a rule written as a RowRule (rules/rule_support.h) has a fast one by itself.
+  virtual void apply_rows(std::span<const RowStep> rows, size_t dim, const Update& update) const;
   /// True for rules that need the norm of the whole parameter: it must not be cut into blocks.
   virtual bool whole_parameter() const { return false; }
 };

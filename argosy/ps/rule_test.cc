@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -35,7 +36,6 @@ std::vector<float> random_floats(size_t n, uint64_t seed) {
 
 std::vector<uint32_t> bits(const std::vector<float>& values) {
   std::vector<uint32_t> all;
-  all.reserve(values.size());
   for (const float value : values) all.push_back(std::bit_cast<uint32_t>(value));
   return all;
 }
@@ -126,6 +126,36 @@ TEST_P(EveryRule, EveryInstructionSetComputesTheSameBits) {
   for (const Isa isa : {Isa::avx2, Isa::baseline}) {
     const ScopedIsaCap cap(isa);
     EXPECT_EQ(run(), best) << name(isa);
+  }
+}
+
+TEST_P(EveryRule, ManyRowsAtOnceGiveTheBitsOfOneRowEach) {
+  constexpr size_t kRows = 7;
+  for (const size_t dim : {1, 3, 8, 9, 10, 16, 17, 32, 64}) {
+    std::vector<Parameter> alone;
+    for (size_t row = 0; row < kRows; ++row)
+      alone.emplace_back(GetParam(), random_floats(dim, row));
+    const size_t stride = dim + alone[0].state.size() + 2;  // 2 floats that must stay as they are
+    std::vector<float> together(kRows * stride, 7.0F), expected = together;
+    for (size_t row = 0; row < kRows; ++row) {
+      const auto end = std::ranges::copy(alone[row].w, together.begin() + row * stride).out;
+      std::ranges::copy(alone[row].state, end);
+    }
+    for (uint64_t step = 1; step <= 3; ++step) {
+      const Update update{.lr = 0.05F, .step = step};
+      const auto grads = random_floats(kRows * dim, 100 + step);
+      std::vector<RowStep> rows;
+      for (size_t row = 0; row < kRows; ++row) {
+        rows.push_back({together.data() + row * stride, grads.data() + row * dim});
+        alone[row].apply(std::span(grads).subspan(row * dim, dim), update);
+      }
+      alone[0].rule->apply_rows(rows, dim, update);
+    }
+    for (size_t row = 0; row < kRows; ++row) {
+      const auto end = std::ranges::copy(alone[row].w, expected.begin() + row * stride).out;
+      std::ranges::copy(alone[row].state, end);
+    }
+    EXPECT_EQ(bits(together), bits(expected)) << "dim " << dim;
   }
 }
 

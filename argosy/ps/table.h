@@ -19,6 +19,10 @@ struct TableSpec {
   std::string learning_rate = "0.01";  // schedule.h
   std::string regularizer, clip;       // gradient.h
   uint64_t seed = 0;
+  // Of sparse tables only:
+  std::string entry = "";     // who gets a row: entry.h
+  bool track_unseen = false;  // count the shrinks since a row was last used, 4 bytes a row
+  size_t shards = 16;         // parts with a lock of their own: a power of two up to 4,096
 };
 
 /// Rows of floats by key. A dense parameter is a table whose keys are block numbers. Thread
@@ -26,6 +30,7 @@ struct TableSpec {
 class Table {
  public:
   virtual ~Table() = default;
+  /// A sparse table makes the rows that are missing.
   virtual void pull(std::span<const Key> keys, std::span<float> rows) = 0;
   /// One rule step for each row, as step number `step` (the first is 1).
   virtual void push(std::span<const Key> keys, std::span<const float> grads, uint64_t step) = 0;
@@ -35,5 +40,8 @@ class Table {
   /// Takes over all or nothing: a source that does not fit throws DataError and changes nothing.
   virtual void load(ByteSource& in) = 0;
 };
+
+/// A DenseTable if the spec has elements, else a SparseTable. Throws ConfigError.
+std::unique_ptr<Table> make_table(const TableSpec& spec);
 
 }  // namespace argosy

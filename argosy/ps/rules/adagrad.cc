@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "argosy/base/isa.h"
 #include "argosy/ps/arguments.h"
-#include "argosy/ps/rule.h"
+#include "argosy/ps/rules/rule_support.h"
 
 namespace argosy::rules {
 namespace {
 
-class Adagrad final : public Rule {
+class Adagrad final : public RowRule<Adagrad> {
  public:
   explicit Adagrad(const Call& spec)
       : epsilon_(static_cast<float>(argument(spec, 0, "epsilon", kPositive, 1e-6))),
@@ -17,17 +16,14 @@ class Adagrad final : public Rule {
 
   size_t state_size(size_t dim) const override { return dim; }
   void init(std::span<float> state) const override { std::ranges::fill(state, first_); }
-  void apply(std::span<float> weights, std::span<float> state, std::span<const float> grad,
-             const Update& update) const override {
-    float* __restrict w = weights.data();
-    float* __restrict sum = state.data();
-    const float* __restrict g = grad.data();
-    vectorized([=, n = weights.size(), lr = update.lr, epsilon = epsilon_] {
+  auto row_step(const Update& update) const {
+    return [lr = update.lr, epsilon = epsilon_](float* __restrict w, float* __restrict sum,
+                                                const float* __restrict g, size_t n) {
       for (size_t i = 0; i < n; ++i) {
         sum[i] += g[i] * g[i];
         w[i] -= lr * g[i] / (std::sqrt(sum[i]) + epsilon);
       }
-    });
+    };
   }
 
  private:

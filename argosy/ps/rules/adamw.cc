@@ -8,7 +8,7 @@
 namespace argosy::rules {
 namespace {
 
-class AdamW final : public Rule {
+class AdamW final : public RowRule<AdamW> {
  public:
   explicit AdamW(const Call& spec)
       : beta1_(argument(spec, 0, "beta1", kBelowOne, 0.9)),
@@ -17,25 +17,21 @@ class AdamW final : public Rule {
         weight_decay_(argument(spec, 3, "weight_decay", kNotNegative, 0.01)) {}
 
   size_t state_size(size_t dim) const override { return 2 * dim; }
-  void apply(std::span<float> weights, std::span<float> state, std::span<const float> grad,
-             const Update& update) const override {
+  auto row_step(const Update& update) const {
     const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step);
     const auto rate = static_cast<float>(update.lr * correction.scale);
     const auto epsilon = static_cast<float>(correction.epsilon);
     const auto shrink = static_cast<float>(1 - update.lr * weight_decay_);
     const auto keep1 = static_cast<float>(beta1_), take1 = static_cast<float>(1 - beta1_);
     const auto keep2 = static_cast<float>(beta2_), take2 = static_cast<float>(1 - beta2_);
-    float* __restrict w = weights.data();
-    float* __restrict m = state.data();
-    float* __restrict v = m + weights.size();
-    const float* __restrict g = grad.data();
-    vectorized([=, n = weights.size()] {
+    return [=](float* __restrict w, float* __restrict m, const float* __restrict g, size_t n) {
+      float* __restrict v = m + n;
       for (size_t i = 0; i < n; ++i) {
         m[i] = keep1 * m[i] + take1 * g[i];
         v[i] = keep2 * v[i] + take2 * g[i] * g[i];
         w[i] = shrink * w[i] - rate * m[i] / (std::sqrt(v[i]) + epsilon);
       }
-    });
+    };
   }
 
  private:

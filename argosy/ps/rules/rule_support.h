@@ -8,6 +8,56 @@
 
 namespace argosy::rules {
 
+/// Base of a rule that treats each row by itself. Its author writes one function,
+///   auto row_step(const Update& update) const;
+/// which computes what all rows of a step share and returns the step of one row,
+///   [=](float* __restrict w, float* __restrict state, const float* __restrict g, size_t n) {...}
+/// From it come the one-row form, and the form for many rows: one call, one choice of instruction
+/// set, and loops of known length for the usual dimensions of embeddings.
+template <class Self>
+class RowRule : public Rule {
+ public:
+  void apply(std::span<float> weights, std::span<float> state, std::span<const float> grad,
+             const Update& update) const final {
+    const auto step = self().row_step(update);
+    vectorized([=, w = weights.data(), s = state.data(), g = grad.data(), n = weights.size()] {
+      step(w, s, g, n);
+    });
+  }
+
+  void apply_rows(std::span<const RowStep> rows, size_t dim, const Update& update) const final {
+    const auto step = self().row_step(update);
+    switch (dim) {
+      case 1:
+        return run<1>(rows, step);
+      case 8:
+        return run<8>(rows, step);
+      case 9:
+        return run<9>(rows, step);
+      case 10:
+        return run<10>(rows, step);
+      case 16:
+        return run<16>(rows, step);
+      case 32:
+        return run<32>(rows, step);
+      default:
+        vectorized([=, &step] {
+          for (const RowStep& row : rows) step(row.weights, row.weights + dim, row.grad, dim);
+        });
+    }
+  }
+
+ private:
+  const Self& self() const { return static_cast<const Self&>(*this); }
+
+  template <size_t kDim, class Step>
+  static void run(std::span<const RowStep> rows, const Step& step) {
+    vectorized([=, &step] {
+      for (const RowStep& row : rows) step(row.weights, row.weights + kDim, row.grad, kDim);
+    });
+  }
+};
+
 /// Adam's bias correction folded into two numbers, so that the loop over the weights has none:
 /// m_hat / (sqrt(v_hat) + epsilon) = scale * m / (sqrt(v) + epsilon_t).
 struct BiasCorrection {

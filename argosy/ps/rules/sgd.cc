@@ -1,20 +1,16 @@
 // sgd: w -= lr g
 #include "argosy/base/call.h"
-#include "argosy/base/isa.h"
-#include "argosy/ps/rule.h"
+#include "argosy/ps/rules/rule_support.h"
 
 namespace argosy::rules {
 namespace {
 
-struct Sgd final : Rule {
+struct Sgd final : RowRule<Sgd> {
   size_t state_size(size_t) const override { return 0; }
-  void apply(std::span<float> weights, std::span<float>, std::span<const float> grad,
-             const Update& update) const override {
-    float* __restrict w = weights.data();
-    const float* __restrict g = grad.data();
-    vectorized([=, n = weights.size(), lr = update.lr] {
+  auto row_step(const Update& update) const {
+    return [lr = update.lr](float* __restrict w, float*, const float* __restrict g, size_t n) {
       for (size_t i = 0; i < n; ++i) w[i] -= lr * g[i];
-    });
+    };
   }
 };
 
