@@ -1,9 +1,9 @@
 // A sparse table of many rows, 9 weights with Adam's state: its memory, its growth, and the pull
 // and push of a batch of zipf keys against a plain gather and scatter over a flat array.
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <unordered_set>

@@ -36,6 +36,7 @@ std::vector<float> random_floats(size_t n, uint64_t seed) {
 
 std::vector<uint32_t> bits(const std::vector<float>& values) {
   std::vector<uint32_t> all;
+  all.reserve(values.size());
   for (const float value : values) all.push_back(std::bit_cast<uint32_t>(value));
   return all;
 }

@@ -93,8 +93,10 @@ TEST(SparseTable, ZeroAndTheLargestKeyAreOrdinaryKeys) {
   table.push(keys, Floats{1, 1, 2, 2, 3, 3}, 1);
   const Floats after = pull(table, keys);
   EXPECT_EQ(table.size(), 3U);
-  for (size_t i = 0; i < 6; ++i)
-    EXPECT_FLOAT_EQ(after[i], before[i] - 0.1F * static_cast<float>(i / 2 + 1));
+  for (size_t i = 0; i < 6; ++i) {
+    const size_t grad = i / 2 + 1;
+    EXPECT_FLOAT_EQ(after[i], before[i] - 0.1F * static_cast<float>(grad));
+  }
   SparseTable copy(spec_of(2, "sgd"));
   load(copy, saved(table));
   EXPECT_EQ(pull_existing(copy, keys), after);

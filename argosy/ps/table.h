@@ -20,7 +20,7 @@ struct TableSpec {
   std::string regularizer, clip;       // gradient.h
   uint64_t seed = 0;
   // Of sparse tables only:
-  std::string entry = "";     // who gets a row: entry.h
+  std::string entry = {};     // who gets a row: entry.h
   bool track_unseen = false;  // count the shrinks since a row was last used, 4 bytes a row
   size_t shards = 16;         // parts with a lock of their own: a power of two up to 4,096
 };
