@@ -48,6 +48,7 @@ THIRD_PARTIES = {
     "xxhash": "argosy/base/hash.cc",
     "yaml-cpp/": "argosy/zoo/config.cc",
     "zlib.h": "argosy/data/",
+    "zstd.h": "argosy/data/",
     "gtest/": "tests/ _test.cc",
     "gmock/": "tests/ _test.cc",
     "benchmark/": "bench/",

@@ -5,7 +5,8 @@ set -euo pipefail
 
 declare -A packages=(
   [base]="g++ cmake ninja-build ccache python3 libdnnl-dev libgomp1 libfmt-dev
-          libcli11-dev libxxhash-dev zlib1g-dev libasio-dev libgtest-dev"
+          libcli11-dev libxxhash-dev zlib1g-dev libzstd-dev libasio-dev
+          libyaml-cpp-dev libgtest-dev"
   [format]="clang-format"
   [lint]="clang clang-tidy"
   [fresh]="mmdebstrap"

@@ -12,6 +12,10 @@ uint64_t hash64(std::string_view text, uint64_t seed) {
   return XXH3_64bits_withSeed(text.data(), text.size(), seed);
 }
 
+uint64_t xxh64(std::span<const std::byte> bytes, uint64_t seed) {
+  return XXH64(bytes.data(), bytes.size(), seed);
+}
+
 RunningHash::RunningHash() : state_(XXH3_createState()) {
   XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
 }

@@ -11,6 +11,9 @@ namespace argosy {
 uint64_t hash64(std::span<const std::byte> bytes, uint64_t seed = 0);
 uint64_t hash64(std::string_view text, uint64_t seed = 0);
 
+/// XXH64, the older algorithm: for raw features (docs/formats/criteo-hash.md). Stable for ever.
+uint64_t xxh64(std::span<const std::byte> bytes, uint64_t seed = 0);
+
 /// A checksum taken piece by piece; equals hash64 of the pieces joined.
 class RunningHash {
  public:

@@ -1,7 +1,5 @@
 #include "argosy/data/samples.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <filesystem>
 
 #include "argosy/base/rng.h"
+#include "argosy/data/byte_stream.h"
 
 namespace argosy {
 namespace {
@@ -140,31 +139,9 @@ std::string data_folder(const std::string& name) {
   return std::filesystem::is_directory(folder) ? folder.string() : "";
 }
 
-std::vector<std::byte> gunzip_if_packed(std::vector<std::byte> bytes, const std::string& path) {
-  if (bytes.size() < 2 || bytes[0] != std::byte{0x1f} || bytes[1] != std::byte{0x8b}) return bytes;
-  z_stream stream{};
-  constexpr int kGzip = 16 + MAX_WBITS;
-  check<DataError>(inflateInit2(&stream, kGzip) == Z_OK, path, ": zlib did not start");
-  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  std::vector<std::byte> out;
-  int status = Z_OK;
-  while (status == Z_OK) {
-    const size_t done = out.size();
-    out.resize(done + std::max<size_t>(bytes.size() * 4, 65536));
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
-    stream.avail_out = static_cast<uInt>(out.size() - done);
-    status = inflate(&stream, Z_NO_FLUSH);
-    out.resize(out.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  check<DataError>(status == Z_STREAM_END, path, ": damaged or truncated gzip after ", out.size(),
-                   " bytes");
-  return out;
-}
-
 Tensor read_idx(Env& env, const std::string& path) {
-  const std::vector<std::byte> bytes = gunzip_if_packed(env.read_file(path), path);
+  const auto stream = unpack(memory_stream(env.read_file(path), path));
+  const std::vector<std::byte> bytes = read_all(*stream);
   const auto u32 = [&](size_t at) {
     uint32_t value = 0;
     for (size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<uint32_t>(bytes[at + i]);

@@ -21,11 +21,8 @@ Samples mnist_samples(Env& env, const std::string& folder);
 /// fifths train. From `folder`/housing.data, or generated where `folder` is empty.
 Samples housing_samples(Env& env, const std::string& folder);
 
-/// An IDX array of unsigned bytes, plain or gzip. Throws DataError with path, what and expected.
+/// An IDX array of unsigned bytes, plain or packed. Throws DataError with path and reason.
 Tensor read_idx(Env& env, const std::string& path);
-
-/// Unpacks gzip content, or returns it as it is. Throws DataError naming the path.
-std::vector<std::byte> gunzip_if_packed(std::vector<std::byte> bytes, const std::string& path);
 
 /// `$ARGOSY_DATA/name` if that folder exists, else "".
 std::string data_folder(const std::string& name);

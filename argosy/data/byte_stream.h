@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace argosy {
+
+/// Bytes that arrive one after the other: a file, what is packed in one, what a program writes.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  /// Some of the next bytes; 0 only at the end. Throws IoError or DataError naming the source.
+  virtual size_t read(std::span<char> into) = 0;
+  /// For messages: the path.
+  virtual const std::string& name() const = 0;
+};
+
+/// A file, unpacked if its content (not its name) is gzip, of one or more members, or zstd. Throws
+/// IoError where it cannot be read, or is a folder; read() throws DataError with the file's offset
+/// where the packed bytes are damaged or cut off.
+std::unique_ptr<ByteStream> open_file(const std::string& path);
+
+/// The same for any stream.
+std::unique_ptr<ByteStream> unpack(std::unique_ptr<ByteStream> packed);
+
+/// Bytes that are in memory already.
+std::unique_ptr<ByteStream> memory_stream(std::vector<std::byte> bytes, std::string name);
+
+std::vector<std::byte> read_all(ByteStream& stream);
+
+/// A file descriptor that is closed with its owner.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  int get() const { return fd_; }
+  int release();
+  void reset();
+
+ private:
+  int fd_;
+};
+
+/// Opens for reading, closed in children. Throws IoError for what is no readable file.
+FileDescriptor open_for_reading(const std::string& path);
+
+}  // namespace argosy

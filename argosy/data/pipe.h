@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "argosy/data/byte_stream.h"
+
+namespace argosy {
+
+struct PipeOptions {
+  std::string command = {};  // for sh -c; a leading `python` means python3 where there is no python
+  std::string directory = {};  // the child starts there; empty = here
+  /// A child that neither writes nor ends for so long is killed and reported.
+  std::chrono::milliseconds patience = std::chrono::minutes(10);
+};
+
+/// What `sh -c COMMAND` writes with the file, unpacked, on its stdin. The child runs when this
+/// returns, in a process group of its own that is killed with the stream, and dies with the thread
+/// that called. read() throws IoError with file, exit status or signal and the last lines of stderr
+/// where the child fails, and "stopped" once the token says so.
+std::unique_ptr<ByteStream> open_pipe(const std::string& path, const PipeOptions& options,
+                                      const std::stop_token& stop = {});
+
+/// Pipes of one file after another; the child of the next file starts when the one before is
+/// handed out. For one thread.
+class PipedFiles {
+ public:
+  /// next_path gives one file after another and nothing at the end.
+  PipedFiles(std::function<std::optional<std::string>()> next_path, PipeOptions options,
+             std::stop_token stop = {});
+  /// Null at the end.
+  std::unique_ptr<ByteStream> next();
+
+ private:
+  std::unique_ptr<ByteStream> start();
+
+  std::function<std::optional<std::string>()> next_path_;
+  PipeOptions options_;
+  std::stop_token stop_;
+  std::unique_ptr<ByteStream> ahead_;
+};
+
+/// The command with a leading word `python` turned into python3.
+std::string with_python3(std::string_view command);
+
+}  // namespace argosy
