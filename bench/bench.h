@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "argosy/tensor/tensor.h"
+
 namespace argosy {
 
 /// Settings of a benchmark by name, all with defaults.
@@ -24,5 +26,6 @@ std::map<std::string, Bench> all_benches();
 int64_t integer(const BenchFlags& flags, const std::string& name);  // throws ConfigError
 double seconds_now();
 double median(std::vector<double> values);
+Tensor random_floats(const Shape& shape, uint64_t seed);  // within 0.05 of 0
 
 }  // namespace argosy

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "argosy/base/error.h"
+#include "argosy/base/rng.h"
 #include "bench/bench.h"
 
 namespace argosy {
@@ -40,6 +41,15 @@ double median(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Tensor random_floats(const Shape& shape, uint64_t seed) {
+  Tensor tensor(shape);
+  const RandomStream stream(seed);
+  auto values = tensor.as<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(stream.uniform(i) - 0.5) * 0.1F;
+  return tensor;
 }
 
 }  // namespace argosy

@@ -30,6 +30,9 @@ BenchResults run(const BenchFlags& flags) {
   const int64_t size = integer(flags, "batch"), hidden = integer(flags, "hidden"),
                 steps = integer(flags, "steps"), rounds = integer(flags, "rounds");
   const auto env = real_env();
+  TrainerOptions options;
+  options.optimizer = {.rule = flags.at("optimizer"), .learning_rate = "0.01"};
+  if (flags.at("graph") == "dynamic") options.graph = GraphMode::eager;
   Trainer trainer(
       *env,
       [&](Builder& g) -> ModelOutputs {
@@ -38,8 +41,7 @@ BenchResults run(const BenchFlags& flags) {
         const Var h = nn::mlp(x, std::array{hidden, hidden}, "relu", "hidden");
         return {.loss = nn::softmax_loss(nn::linear(h, kClasses, "scores"), label)};
       },
-      {.optimizer = {.rule = flags.at("optimizer"), .learning_rate = "0.01"},
-       .graph = flags.at("graph") == "dynamic" ? GraphMode::eager : GraphMode::recorded});
+      options);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i)
     batches.push_back(random_batch(size, static_cast<uint64_t>(i)));

@@ -102,6 +102,13 @@ std::vector<double> Call::numbers() const {
   return values;
 }
 
+std::vector<std::string> Call::words() const {
+  std::vector<std::string> values;
+  for (const Argument& argument : arguments_)
+    if (argument.name.empty()) values.push_back(argument.value);
+  return values;
+}
+
 void Call::expect(std::string_view what, size_t positions,
                   std::initializer_list<std::string_view> names) const {
   const std::vector<std::string> known(names.begin(), names.end());

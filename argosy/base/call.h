@@ -26,6 +26,7 @@ class Call {
   std::string word(std::string_view name, std::string_view otherwise) const;
   /// All arguments without a name.
   std::vector<double> numbers() const;
+  std::vector<std::string> words() const;
 
   /// Throws unless every named argument is one of these and at most `positions` have no name.
   void expect(std::string_view what, size_t positions,

@@ -23,8 +23,8 @@ class ArrayDataset final : public Dataset {
     std::iota(order_.begin(), order_.end(), 0);
   }
 
-  void begin_epoch(uint64_t seed) override {
-    at_ = 0;
+  void begin_epoch(uint64_t seed, const DataPosition& from) override {
+    at_ = std::min<size_t>(from.batches * options_.batch_size, order_.size());
     if (!options_.shuffle) return;
     std::iota(order_.begin(), order_.end(), 0);
     const RandomStream random(seed);
@@ -38,8 +38,7 @@ class ArrayDataset final : public Dataset {
       Shape shape = array.shape();
       shape[0] = static_cast<int64_t>(size);
       Tensor& feed = out.feeds[name];
-      if (feed.shape() != shape || feed.dtype() != array.dtype())
-        feed = Tensor::uninitialized(shape, array.dtype());
+      feed.renew(shape, array.dtype());
       const size_t row = order_.empty() ? 0 : array.bytes() / order_.size();
       for (size_t i = 0; i < size; ++i)
         std::memcpy(feed.data() + i * row, array.data() + order_[at_ + i] * row, row);
@@ -47,6 +46,10 @@ class ArrayDataset final : public Dataset {
     out.size = size;
     at_ += size;
     return true;
+  }
+
+  DataPosition position() const override {
+    return {(at_ + options_.batch_size - 1) / options_.batch_size, {}};
   }
 
   std::optional<uint64_t> batches() const override {

@@ -29,6 +29,8 @@ void check_slots(std::span<const SlotSpec> slots) {
     check<ConfigError>(names.insert(slot.name).second, "slot '", slot.name, "' is declared twice");
     check<ConfigError>(slot.width == 0 || slot.empty != EmptySlot::empty, "slot '", slot.name,
                        "' has ", slot.width, " values per instance and cannot stay empty");
+    check<ConfigError>(slot.limit == 0 || slot.kind == SlotKind::ids, "slot '", slot.name,
+                       "' holds floats and cannot have a limit for ids");
   }
 }
 
@@ -39,6 +41,7 @@ Columns::Columns(std::vector<SlotSpec> slots) : slots_(std::move(slots)) {
     column.kind = slot.kind;
     column.empty = slot.empty;
     column.width = slot.width;
+    column.limit = slot.limit;
   }
   grow_rows();
 }
@@ -64,6 +67,11 @@ std::optional<std::string> Columns::commit() {
     Column& column = columns_[slot];
     if (!complete(column)) [[unlikely]] {
       std::string reason = wrong_count(slot);
+      rollback();
+      return reason;
+    }
+    if (column.limit == 0) continue;
+    if (auto reason = id_beyond_limit(slot)) [[unlikely]] {
       rollback();
       return reason;
     }
@@ -96,6 +104,15 @@ std::string Columns::wrong_count(size_t slot) const {
   const std::string wanted = spec.width == 0 ? "at least 1" : std::to_string(spec.width);
   return "slot '" + spec.name + "': expected " + wanted + " values, found " +
          std::to_string(added(slot));
+}
+
+std::optional<std::string> Columns::id_beyond_limit(size_t slot) const {
+  const Column& column = columns_[slot];
+  for (size_t i = column.committed; i < column.size; ++i)
+    if (column.ids[i] >= column.limit)
+      return "slot '" + slots_[slot].name + "': id " + std::to_string(column.ids[i]) +
+             " is beyond its table of " + std::to_string(column.limit) + " rows";
+  return std::nullopt;
 }
 
 void Columns::rollback() {

@@ -21,6 +21,7 @@ struct SlotSpec {
   SlotKind kind = SlotKind::ids;
   size_t width = 0;  // values per instance; 0 = any number of them
   EmptySlot empty = EmptySlot::error;
+  uint64_t limit = 0;  // ids of this size and above make a line bad; 0: any id will do
 };
 
 /// Throws ConfigError for no slot at all, a repeated name, or a fixed width that may be empty.
@@ -33,6 +34,8 @@ class Columns {
  public:
   /// Throws ConfigError as check_slots does.
   explicit Columns(std::vector<SlotSpec> slots);
+  Columns(Columns&&) noexcept = default;
+  Columns& operator=(Columns&&) noexcept = default;
 
   const std::vector<SlotSpec>& slots() const { return slots_; }
   size_t rows() const { return rows_; }
@@ -60,6 +63,7 @@ class Columns {
     SlotKind kind;
     EmptySlot empty;
     size_t width;
+    uint64_t limit;
     size_t size = 0, committed = 0, capacity = 0;
     std::unique_ptr<uint64_t[]> ids;
     std::unique_ptr<float[]> floats;
@@ -78,6 +82,7 @@ class Columns {
   void grow_rows();
   bool complete(Column& column);
   std::string wrong_count(size_t slot) const;
+  std::optional<std::string> id_beyond_limit(size_t slot) const;
 
   std::vector<SlotSpec> slots_;
   std::vector<Column> columns_;

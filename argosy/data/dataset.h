@@ -3,20 +3,38 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "argosy/base/bytes.h"
 #include "argosy/data/batch.h"
 
 namespace argosy {
+
+/// How far an epoch has been delivered: enough to go on from there, whatever the number of threads.
+struct DataPosition {
+  uint64_t batches = 0;
+  std::vector<FileMark> files;  // of data that streams from files: those begun or finished
+
+  void save(ByteSink& out) const;
+  static DataPosition load(ByteSource& in);  // throws DataError
+};
 
 /// Source of batches, epoch after epoch.
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  virtual void begin_epoch(uint64_t seed) = 0;
-  /// Fills feeds and size, reusing the batch's memory; false at the end of the epoch.
+  /// `from`: skips what an earlier run of this epoch, with the same seed, has delivered.
+  virtual void begin_epoch(uint64_t seed, const DataPosition& from = {}) = 0;
+  /// Fills what readers fill of a batch, using its memory again; false at the end of the epoch.
+  /// Any thread.
   virtual bool next(Batch& out) = 0;
+  /// After the batches that next() has given.
+  virtual DataPosition position() const = 0;
   /// Batches of one epoch, where that is known.
   virtual std::optional<uint64_t> batches() const { return std::nullopt; }
+  /// After an epoch, one line each about what a user should know: bad lines skipped, an audit.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 struct ArrayOptions {
@@ -25,7 +43,7 @@ struct ArrayOptions {
   bool drop_last = false;  // leave out a last batch that is not full
 };
 
-/// Batches of arrays in memory; axis 0 of each counts the instances.
+/// Batches of arrays in memory; axis 0 of each counts the instances. For one thread.
 std::unique_ptr<Dataset> array_dataset(Feeds arrays, const ArrayOptions& options);
 
 }  // namespace argosy

@@ -30,6 +30,12 @@ void LineTally::merge(const LineTally& other) {
     if (first_bad_.size() < kMostKept) first_bad_.push_back(line);
 }
 
+std::vector<std::string> LineTally::notes() const {
+  if (bad_lines_ == 0) return {};
+  return {std::to_string(bad_lines_) + " of " + std::to_string(lines_) +
+          " lines are bad and were skipped, the first is " + first_bad_[0].text()};
+}
+
 void LineTally::refuse() const {
   constexpr size_t kMostShown = 3;
   std::string examples;

@@ -33,6 +33,8 @@ class LineTally {
   uint64_t bad_lines() const { return bad_lines_; }
   /// The first kMostKept.
   const std::vector<BadLine>& first_bad() const { return first_bad_; }
+  /// For a user, after an epoch: how many lines were skipped, and the first of them.
+  std::vector<std::string> notes() const;
 
   static constexpr uint64_t kEnoughLines = 500;
   static constexpr size_t kMostKept = 10;

@@ -7,7 +7,9 @@
 namespace argosy {
 
 /// Reads instances until `out` has `rows` of them or the lines end; false at the end. Bad lines are
-/// counted and skipped, headers only skipped.
-bool parse_lines(Lines& lines, const Parser& parser, size_t rows, Columns& out, LineTally& tally);
+/// counted and skipped, headers only skipped. Adds the number of each good line to `numbers`, if
+/// there is one.
+bool parse_lines(Lines& lines, const Parser& parser, size_t rows, Columns& out, LineTally& tally,
+                 std::vector<uint64_t>* numbers = nullptr);
 
 }  // namespace argosy

@@ -73,7 +73,7 @@ std::vector<Var> Builder::apply_all(std::string_view op, std::span<const Var> in
   for (const VarType& type : results) {
     const VarId id{static_cast<int32_t>(program_.vars.size())};
     program_.vars.push_back(
-        {.name = "", .type = type, .kind = VarKind::temp, .init = "", .at = location_});
+        {.name = "", .type = type, .kind = VarKind::temp, .init = "", .from = "", .at = location_});
     node.out.push_back(id);
     out.push_back({this, id});
   }

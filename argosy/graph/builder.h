@@ -61,11 +61,15 @@ class Builder {
   /// type agrees.
   Var variable(VarDesc desc, SourceLoc at = SourceLoc::current());
   Var input(std::string name, VarType type, SourceLoc at = SourceLoc::current()) {
-    return variable({std::move(name), type, VarKind::input, ""}, at);
+    return variable({.name = std::move(name), .type = type, .kind = VarKind::input}, at);
   }
   Var param(std::string name, const Shape& shape, std::string init,
             SourceLoc at = SourceLoc::current()) {
-    return variable({std::move(name), {shape, DType::f32}, VarKind::param, std::move(init)}, at);
+    return variable({.name = std::move(name),
+                     .type = {shape, DType::f32},
+                     .kind = VarKind::param,
+                     .init = std::move(init)},
+                    at);
   }
 
   std::vector<Var> apply_all(std::string_view op, std::span<const Var> in, Attrs attrs = {},

@@ -30,10 +30,13 @@ struct VarId {
 };
 
 struct VarDesc {
-  std::string name;  // empty for most temps
-  VarType type;
+  std::string name = {};  // empty for most temps
+  VarType type = {};
   VarKind kind = VarKind::temp;
-  std::string init;   // of a param or state: "uniform(-0.1, 0.1)", as ps/initializer.h reads it
+  std::string init =
+      {};  // of param, state, rows: "uniform(-0.1, 0.1)", as ps/initializer.h reads it
+  std::string from =
+      {};             // of an input that is no plain column of the data: see nn/layers.h, embedding
   SourceLoc at = {};  // where it was first asked for
 };
 

@@ -211,9 +211,10 @@ class ProgramParser {
     for (VarKind kind : {VarKind::input, VarKind::rows, VarKind::param, VarKind::state}) {
       if (word != name(kind)) continue;
       const VarId id = in.var();
-      VarDesc desc{.name = in.word(), .type = {}, .kind = kind, .init = ""};
+      VarDesc desc{.name = in.word(), .type = {}, .kind = kind, .init = "", .from = ""};
       desc.type = in.type();
       if (in.accept("init=")) desc.init = in.quoted_text();
+      if (in.accept("from=")) desc.from = in.quoted_text();
       define(in, id, std::move(desc));
       return;
     }
@@ -324,8 +325,9 @@ std::string Program::text() const {
     for (; printed < end; ++printed) {
       const VarDesc& desc = vars[printed];
       if (computed[printed]) continue;
-      fmt::format_to(line, "{} %{} {} {}{}\n", argosy::name(desc.kind), printed, desc.name,
-                     type_text(desc.type), desc.init.empty() ? "" : " init=" + quoted(desc.init));
+      fmt::format_to(line, "{} %{} {} {}{}{}\n", argosy::name(desc.kind), printed, desc.name,
+                     type_text(desc.type), desc.init.empty() ? "" : " init=" + quoted(desc.init),
+                     desc.from.empty() ? "" : " from=" + quoted(desc.from));
     }
   };
   Phase phase = Phase::forward;

@@ -50,14 +50,81 @@ Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation,
   return x;
 }
 
+namespace {
+
+/// Declares an input that readers make, under the first free name of base, base.1, base.2, ...;
+/// one with the same source is used again.
+Var made_input(Builder& g, const std::string& base, const Shape& shape, const std::string& from) {
+  std::string name = base;
+  for (int i = 1;; ++i) {
+    const VarId known = g.program().find(name);
+    if (!known || g.program().var(known).from == from)
+      return g.variable(
+          {.name = name, .type = {shape, DType::i32}, .kind = VarKind::input, .from = from});
+    name = base + "." + std::to_string(i);
+  }
+}
+
+}  // namespace
+
+Var embedding(Builder& g, std::span<const std::string> slots, const std::string& table, int64_t dim,
+              const EmbeddingOptions& options, Where at) {
+  const LocationScope scope(g, at);
+  check<ConfigError>(!slots.empty(), at, ": embedding '", table, "' has no slot");
+  check<ConfigError>(dim > 0, at, ": embedding '", table, "' has rows of ", dim, " floats");
+  std::string arguments = "(" + table;
+  for (const std::string& slot : slots) arguments += ", " + slot;
+  if (options.padding) arguments += ", padding=" + std::to_string(*options.padding);
+  arguments += ")";
+
+  const Var rows = g.variable({.name = table,
+                               .type = {{Shape::kAny, dim}, DType::f32},
+                               .kind = VarKind::rows,
+                               .init = options.init});
+  Attrs attrs;
+  if (options.padding) attrs.set("padding_idx", int64_t{-1});  // what readers put for it
+  const auto n_slots = static_cast<int64_t>(slots.size());
+  Var looked_up;
+  if (options.pool.empty()) {
+    const Var index = made_input(g, table + ".index", {Shape::kAny, n_slots}, "index" + arguments);
+    looked_up = g.apply("embedding", {rows, index}, std::move(attrs));
+  } else {
+    attrs.set("pool", options.pool);
+    const Var index = made_input(g, table + ".index", {Shape::kAny}, "flat_index" + arguments);
+    const Var offsets = made_input(g, table + ".offsets", {Shape::kAny}, "offsets" + arguments);
+    looked_up = g.apply("gather_pool", {rows, index, offsets}, std::move(attrs));
+  }
+  return reshape(looked_up, {-1, n_slots * dim});
+}
+
+Var sum_slots(Var embeddings, int64_t dim, Where at) {
+  const LocationScope scope(*embeddings.g, at);
+  const Var by_slot = reshape(embeddings, {-1, embeddings.shape()[-1] / dim, dim});
+  return embeddings.g->apply("sum", {by_slot}, {{"axes", std::vector<int64_t>{1}}});
+}
+
+Var fm_pairwise(Var embeddings, int64_t dim, Where at) {
+  Builder& g = *embeddings.g;
+  const LocationScope scope(g, at);
+  const Attrs last_axis{{"axes", std::vector<int64_t>{-1}}, {"keepdim", int64_t{1}}};
+  const Var square_of_sum = g.apply("square", {sum_slots(embeddings, dim)});
+  const Var sum_of_squares = g.apply("square", {embeddings});
+  const Var difference =
+      g.apply("sum", {square_of_sum}, last_axis) - g.apply("sum", {sum_of_squares}, last_axis);
+  return g.apply("scale", {difference}, {{"scale", 0.5}});
+}
+
 Var batch_norm(Var x, const std::string& name, const NormOptions& options, Where at) {
   Builder& g = *x.g;
   const LocationScope scope(g, at);
   check<ConfigError>(x.shape().rank() >= 2 && x.shape()[1] >= 0, at, ": batch_norm '", name,
                      "' needs [batch, channels, ...], got ", x.type());
   const Shape channels{x.shape()[1]};
-  const Var mean = g.variable({name + ".mean", {channels}, VarKind::state, "zeros"});
-  const Var variance = g.variable({name + ".variance", {channels}, VarKind::state, "ones"});
+  const auto state = [&](const char* what, const char* init) {
+    return g.variable(
+        {.name = name + what, .type = {channels}, .kind = VarKind::state, .init = init});
+  };
+  const Var mean = state(".mean", "zeros"), variance = state(".variance", "ones");
   const std::array inputs{x, g.param(name + ".scale", channels, "ones"),
                           g.param(name + ".bias", channels, "zeros"), mean, variance};
   const std::vector<Var> out = g.apply_all(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -38,6 +39,25 @@ Var linear(Var x, int64_t size, const std::string& name, const LinearOptions& op
 /// linear layers of these sizes, all with the activation; parameters name.0.w, name.0.b, ...
 Var mlp(Var x, std::span<const int64_t> sizes, const std::string& activation,
         const std::string& name, Where at = Where::current());
+
+struct EmbeddingOptions {
+  std::string init = "uniform(-0.01, 0.01)";  // of a row, from (seed, table, key)
+  /// "": one id per instance and slot; sum, mean, sqrt or max: any number of ids, pooled.
+  std::string pool = {};
+  std::optional<uint64_t> padding = {};  // this id gives zeros, and has no row and no gradient
+};
+/// Rows of a table, of dim floats each, looked up by the slots, side by side: [batch, slots * dim].
+/// Records the rows that a batch uses as `table` f32[-1,dim] and, as inputs that readers make from
+/// the slots' ids, which row each id has: `table.index` i32[batch,slots] from="index(table,
+/// slots)", or, where ids are pooled, `table.index` i32[-1] from="flat_index(...)" and
+/// `table.offsets`. A table may be looked up several times; inputs of later lookups end in .1, .2,
+/// ...
+Var embedding(Builder& g, std::span<const std::string> slots, const std::string& table, int64_t dim,
+              const EmbeddingOptions& options = {}, Where at = Where::current());
+/// Of embeddings [batch, slots * dim]: the sum over the slots, [batch, dim].
+Var sum_slots(Var embeddings, int64_t dim, Where at = Where::current());
+/// The sum over all pairs of slots of their inner products, [batch, 1].
+Var fm_pairwise(Var embeddings, int64_t dim, Where at = Where::current());
 
 struct NormOptions {
   double epsilon = 1e-5;

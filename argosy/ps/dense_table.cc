@@ -71,6 +71,13 @@ void DenseTable::push_all(std::span<const float> grads, uint64_t step) {
   }
 }
 
+void DenseTable::pull_all(std::span<float> weights) const {
+  check<DataError>(weights.size() == spec_.elements, "table '", spec_.name, "': ", weights.size(),
+                   " floats asked for, it has ", spec_.elements);
+  const Lock lock(mutex_);
+  std::copy_n(weights_.get(), spec_.elements, weights.begin());
+}
+
 void DenseTable::assign(std::span<const Key> keys, std::span<const float> rows) {
   check_rows(keys, rows.size());
   const Lock lock(mutex_);

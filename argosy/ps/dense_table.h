@@ -34,8 +34,9 @@ class DenseTable final : public Table {
   std::span<float> weights() { return {weights_.get(), spec_.elements}; }
   /// Optimizer state, one piece per block. The same care applies.
   std::span<float> state() { return {state_.get(), state_size_}; }
-  /// push() of every block at once, without keys.
+  /// push() and pull() of every block at once, without keys.
   void push_all(std::span<const float> grads, uint64_t step);
+  void pull_all(std::span<float> weights) const;
 
  private:
   using Floats = std::unique_ptr<float[], void (*)(float*)>;

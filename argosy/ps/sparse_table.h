@@ -56,6 +56,8 @@ class SparseTable final : public Table {
   /// Makes missing rows whatever the entry says. Of equal keys the last one counts.
   void assign(std::span<const Key> keys, std::span<const float> rows) override;
   size_t size() const override;
+  /// Of all rows, in order.
+  std::vector<Key> keys() const { return sorted_keys(Section::rows); }
   /// Rows in the order of their keys: equal tables give equal bytes, whatever their shards. Beside
   /// other calls each row is saved whole, but not all at the same moment.
   void save(ByteSink& out) const override;
@@ -105,6 +107,7 @@ class SparseTable final : public Table {
   float* row_for_pull(Stores& stores, Key key, uint64_t hash, uint32_t count) const;
   float* row_for_push(Stores& stores, Key key, uint64_t hash) const;
   static size_t age(RowStore& store, size_t unseen_at, uint32_t unseen);
+  std::vector<Key> sorted_keys(Section section) const;
   void save_section(Section section, ByteSink& out) const;
   using Fresh = std::vector<std::unique_ptr<Stores>>;
   void load_section(Section section, ByteSource& in, RunningHash& sum, Fresh& fresh) const;

@@ -65,7 +65,7 @@ void SparseTable::save(ByteSink& out) const {
   out.put(summed.digest());
 }
 
-void SparseTable::save_section(Section section, ByteSink& out) const {
+std::vector<Key> SparseTable::sorted_keys(Section section) const {
   std::vector<Key> all;
   all.reserve(size());
   for (const Shard& shard : shards_) {
@@ -73,6 +73,11 @@ void SparseTable::save_section(Section section, ByteSink& out) const {
     (*shard.stores)[section].for_each([&](Key key, const float*) { all.push_back(key); });
   }
   std::ranges::sort(all);
+  return all;
+}
+
+void SparseTable::save_section(Section section, ByteSink& out) const {
+  const std::vector<Key> all = sorted_keys(section);
   const size_t width = floats(section);
   std::vector<Key> keys;
   std::vector<float> rows;

@@ -43,7 +43,22 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
   const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
   auto owner = allocate_aligned(bytes);
   void* data = owner.get();
-  return wrap(data, shape, dtype, std::move(owner));
+  Tensor tensor = wrap(data, shape, dtype, std::move(owner));
+  tensor.capacity_ = bytes;
+  return tensor;
+}
+
+void Tensor::renew(const Shape& shape, DType dtype) {
+  const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  if (owner_ == nullptr || bytes > capacity_) {
+    const size_t room = std::max(bytes, capacity_ + capacity_ / 2);
+    owner_ = allocate_aligned(room);
+    data_ = static_cast<std::byte*>(owner_.get());
+    capacity_ = room;
+  }
+  shape_ = shape;
+  numel_ = shape.numel();
+  dtype_ = dtype;
 }
 
 Tensor Tensor::wrap(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> owner) {

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "argosy/base/env.h"
+#include "argosy/data/batch.h"
+#include "argosy/fleet/plan.h"
 #include "argosy/graph/executor.h"
 
 namespace argosy {
@@ -16,14 +18,24 @@ class Predictor {
   /// Feeds are the program's inputs by name; the answer holds its outputs by name, good until the
   /// next call.
   Feeds run(const Feeds& inputs);
+  /// The same for what a Batcher made of instances by layout(): keys that the model has never seen
+  /// give zeros.
+  Feeds run(const Batch& batch);
 
+  const BatchLayout& layout() const { return layout_.layout; }
   const Program& program() const { return executor_.program(); }
 
  private:
   Predictor(struct SavedModel model, const std::string& path);
 
+  struct Rows {
+    Tensor keys, rows;  // in the order of the keys
+  };
+
   Feeds values_;
+  std::map<std::string, Rows> tables_;
   Executor executor_;
+  ProgramLayout layout_;
 };
 
 }  // namespace argosy

@@ -41,10 +41,11 @@ std::string format_progress(const Progress& p) {
   for (const Metric& metric : p.metrics)
     line += fmt::format("  {} {:.4f}", metric.name, metric.value);
   line += fmt::format("  {} samples/s", grouped(p.samples_per_second()));
-  if (p.steps && p.step > 0) {
+  if (p.steps && p.step > p.resumed_at) {
     const double left = static_cast<double>(*p.steps - std::min(*p.steps, p.step)) +
                         static_cast<double>(*p.steps) * (p.epochs - p.epoch);
-    if (left > 0) line += "  eta " + duration(p.seconds / static_cast<double>(p.step) * left);
+    if (left > 0)
+      line += "  eta " + duration(p.seconds / static_cast<double>(p.step - p.resumed_at) * left);
   }
   return line;
 }
@@ -56,9 +57,8 @@ ProgressLine::ProgressLine(Env& env, std::FILE* out)
       next_(env.now() + kTerminalPeriod) {}
 
 void ProgressLine::show(const Progress& progress) {
-  const Env::Time now = env_.now();
-  if (now < next_) return;
-  next_ = now + (terminal_ ? Env::Duration(kTerminalPeriod) : Env::Duration(kPlainPeriod));
+  if (!due()) return;
+  next_ = env_.now() + (terminal_ ? Env::Duration(kTerminalPeriod) : Env::Duration(kPlainPeriod));
   const std::string line = format_progress(progress);
   if (terminal_) {
     // Padded, so that a shorter line covers the one before.

@@ -19,8 +19,9 @@ struct Progress {
   int epoch = 0, epochs = 0;      // the first is 1
   uint64_t step = 0;              // within the epoch; the first is 1
   std::optional<uint64_t> steps;  // of an epoch, where known
-  uint64_t samples = 0;           // within the epoch
-  double seconds = 0;             // since the epoch began
+  uint64_t resumed_at = 0;        // steps of the epoch that an earlier run has done
+  uint64_t samples = 0;           // of this run, within the epoch
+  double seconds = 0;             // since this run began the epoch
   std::vector<Metric> metrics;    // of this step; the loss first
 
   double samples_per_second() const {
@@ -37,6 +38,8 @@ std::string format_progress(const Progress& progress);
 class ProgressLine {
  public:
   ProgressLine(Env& env, std::FILE* out);
+  /// Whether it is time to show something.
+  bool due() const { return env_.now() >= next_; }
   void show(const Progress& progress);
   /// Always a line of its own.
   void finish_epoch(const Progress& progress, const std::string& note);

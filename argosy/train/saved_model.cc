@@ -6,6 +6,7 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/hash.h"
+#include "argosy/ps/sparse_table.h"
 
 namespace argosy {
 namespace {
@@ -14,7 +15,6 @@ constexpr std::array<char, 8> kMagic{'A', 'R', 'G', 'O', 'S', 'Y', 'M', '\n'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kChecksumBytes = sizeof(uint64_t);
 
-std::string persistables_path(const std::string& dir) { return dir + "/persistables.argosy"; }
 std::string inference_path(const std::string& dir) { return dir + "/inference.argosy"; }
 
 NamedTensor read_tensor(ByteSource& in) {
@@ -89,41 +89,49 @@ SavedModel load_model(Env& env, const std::string& path) {
   return model;
 }
 
-void save_persistables(Env& env, const std::string& dir,
-                       const std::vector<NamedTensor>& persistables) {
-  env.make_directories(dir);
-  save_model(env, persistables_path(dir), {"", persistables});
-}
-
-void load_persistables(Env& env, const std::string& dir,
-                       const std::vector<NamedTensor>& persistables) {
-  const std::string path = persistables_path(dir);
-  const SavedModel saved = load_model(env, path);
-  std::vector<const Tensor*> sources;
-  for (const auto& [name, value] : persistables) {
+void check_fits(const SavedModel& saved, const std::string& path,
+                const std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, value] : tensors) {
     const auto found = std::ranges::find(saved.tensors, name, &NamedTensor::name);
     check<DataError>(found != saved.tensors.end(), path, ": has no '", name,
                      "', which the model needs");
     check<DataError>(found->value.shape() == value.shape() && found->value.dtype() == value.dtype(),
                      path, ": '", name, "' is ", found->value.dtype(), found->value.shape(),
                      ", the model needs ", value.dtype(), value.shape());
-    sources.push_back(&found->value);
   }
-  check<DataError>(saved.tensors.size() == persistables.size(), path, ": holds ",
-                   saved.tensors.size(), " tensors, the model has ", persistables.size());
-  for (size_t i = 0; i < persistables.size(); ++i) {
-    Tensor target = persistables[i].value;  // shares the live memory
-    std::copy_n(sources[i]->data(), target.bytes(), target.data());
+  check<DataError>(saved.tensors.size() == tensors.size(), path, ": holds ", saved.tensors.size(),
+                   " tensors, the model has ", tensors.size());
+}
+
+void copy_values(const SavedModel& saved, const std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, value] : tensors) {
+    Tensor target = value;  // shares the live memory
+    const Tensor& source = std::ranges::find(saved.tensors, name, &NamedTensor::name)->value;
+    std::copy_n(source.data(), target.bytes(), target.data());
   }
 }
 
 void save_inference(Env& env, const std::string& dir, const Program& program,
                     const std::vector<std::string>& outputs,
-                    const std::vector<NamedTensor>& persistables) {
+                    const std::vector<NamedTensor>& persistables,
+                    std::span<SparseTable* const> tables) {
   const Program inference = program.for_inference(find_all(program, outputs));
   SavedModel model{inference.text(), {}};
   for (const VarDesc& desc : inference.vars) {
     if (desc.kind == VarKind::temp || desc.kind == VarKind::input) continue;
+    if (desc.kind == VarKind::rows) {
+      const auto table = std::ranges::find_if(
+          tables, [&](const SparseTable* t) { return t->spec().name == desc.name; });
+      check<ConfigError>(table != tables.end(), "no table '", desc.name, "' to export");
+      const std::vector<Key> keys = (*table)->keys();
+      const auto n = static_cast<int64_t>(keys.size());
+      Tensor rows({n, desc.type.shape[1]}), ids({n}, DType::i64);
+      (*table)->pull_existing(keys, rows.as<float>());
+      std::ranges::copy(keys, ids.as<int64_t>().begin());
+      model.tensors.push_back({desc.name, rows});
+      model.tensors.push_back({desc.name + "@keys", ids});
+      continue;
+    }
     const auto found = std::ranges::find(persistables, desc.name, &NamedTensor::name);
     check<ConfigError>(found != persistables.end(), "no value for '", desc.name, "' to export");
     model.tensors.push_back(*found);

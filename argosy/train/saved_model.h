@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace argosy {
 /// A file of named tensors, perhaps with the program that uses them. The format, with its
 /// checksum, is in docs/formats/saved-model.md.
 struct SavedModel {
-  std::string program;  // its text, or ""
+  std::string program;  // its text; of a checkpoint: what checkpoint.cc puts there
   std::vector<NamedTensor> tensors;
 };
 
@@ -20,17 +21,17 @@ void save_model(Env& env, const std::string& path, const SavedModel& model);
 /// Throws DataError with the path for a file that is truncated, damaged or of another format.
 SavedModel load_model(Env& env, const std::string& path);
 
-/// `dir`/persistables.argosy
-void save_persistables(Env& env, const std::string& dir,
-                       const std::vector<NamedTensor>& persistables);
-/// Copies the saved values over these tensors: all of them, or, where the file does not have
-/// exactly these names, types and shapes, none.
-void load_persistables(Env& env, const std::string& dir,
-                       const std::vector<NamedTensor>& persistables);
+/// Throws DataError with the path unless it holds exactly these names, types and shapes.
+void check_fits(const SavedModel& saved, const std::string& path,
+                const std::vector<NamedTensor>& tensors);
+/// Copies the saved values over these tensors, which it fits.
+void copy_values(const SavedModel& saved, const std::vector<NamedTensor>& tensors);
 
-/// `dir`/inference.argosy: what `outputs` need of the program, in inference mode, and its values.
+/// `dir`/inference.argosy: what `outputs` need of the program, in inference mode, and its values;
+/// of a sparse table T the rows as T and their keys as T@keys.
 void save_inference(Env& env, const std::string& dir, const Program& program,
                     const std::vector<std::string>& outputs,
-                    const std::vector<NamedTensor>& persistables);
+                    const std::vector<NamedTensor>& persistables,
+                    std::span<SparseTable* const> tables);
 
 }  // namespace argosy

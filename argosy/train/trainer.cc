@@ -4,37 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
 #include "argosy/base/error.h"
+#include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
 
 namespace argosy {
 namespace {
-
-double to_number(const Tensor& value) {
-  return value.dtype() == DType::f32 ? static_cast<double>(value.as<float>()[0])
-                                     : value.as<double>()[0];
-}
-
-/// Means over many batches, each weighted by its instances.
-class Mean {
- public:
-  void add(std::span<const double> values, size_t weight) {
-    totals_.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i)
-      totals_[i] += values[i] * static_cast<double>(weight);
-    weight_ += weight;
-  }
-  std::vector<double> values() const {
-    std::vector<double> means = totals_;
-    for (double& mean : means) mean /= static_cast<double>(std::max<uint64_t>(weight_, 1));
-    return means;
-  }
-
- private:
-  std::vector<double> totals_;
-  uint64_t weight_ = 0;
-};
 
 /// Remembers the best value of a metric and how long ago it was.
 class Patience {
@@ -58,8 +37,36 @@ class Patience {
 
 }  // namespace
 
+/// One pass over the data, as its threads share it.
+struct Trainer::Epoch {
+  Epoch(const FitOptions& options, const Measures& measures)
+      : options(options), figures(measures) {}
+
+  const FitOptions& options;
+  std::optional<ProgressLine>* line = nullptr;
+  Env::Time start;
+  std::mutex mutex;  // guards what follows, where there are several threads
+  Progress progress;
+  Figures figures;
+  Next next = Next::go_on;
+  std::exception_ptr failure;
+  size_t under_way = 0;  // batches
+  bool pausing = false;  // for a checkpoint: no new batch begins
+  std::condition_variable changed;
+
+  bool checkpoint_due() const {
+    return options.checkpoint_every > 0 && progress.step % options.checkpoint_every == 0;
+  }
+};
+
 Trainer::Trainer(Env& env, Model model, TrainerOptions options)
-    : env_(env), model_(std::move(model)), options_(std::move(options)), executor_(Program{}) {
+    : env_(env), model_(std::move(model)), options_(std::move(options)) {
+  const int threads = options_.strategy.threads;
+  check<ConfigError>(threads > 0, "threads must be positive, got ", threads);
+  check<ConfigError>(options_.chunks >= 0, "chunks must not be negative, got ", options_.chunks);
+  check<ConfigError>(
+      options_.graph == GraphMode::recorded || (threads == 1 && options_.chunks == 0),
+      "a dynamic graph runs on one thread, got ", threads);
   Builder g;
   const ModelOutputs outputs = model_(g);
   check<ConfigError>(static_cast<bool>(outputs.loss), "the model gave back no loss");
@@ -67,55 +74,95 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
     if (g.program().var(var.id).name.empty()) g.name(var, name);
     g.output(var);
   };
-  metric_names_.emplace_back("loss");
-  metric_vars_.push_back(outputs.loss.id);
-  publish("loss", outputs.loss);
-  for (const auto& [name, var] : outputs.metrics) {
-    metric_names_.push_back(name);
-    metric_vars_.push_back(var.id);
+  const auto measure = [&](const std::string& name, Var var) {
+    measures_.names.push_back(name);
+    measures_.means.push_back(var.id);
     publish(name, var);
-  }
+  };
+  measure("loss", outputs.loss);
+  for (const auto& [name, var] : outputs.metrics) measure(name, var);
   for (const auto& [name, var] : outputs.predictions) {
     if (g.program().var(var.id).name.empty()) g.name(var, name);
     prediction_names_.push_back(g.program().var(var.id).name);
   }
+  for (const MeterSpec& spec : outputs.meters) {
+    measures_.names.push_back(spec.name);
+    measures_.scored.push_back({spec.meter, spec.prediction.id, spec.label.id, spec.group.id});
+    g.output(spec.prediction);
+    g.output(spec.label);
+    if (spec.group) g.output(spec.group);
+  }
+  figures_.emplace(measures_);
   g.backward(outputs.loss);
-  plan_ = make_plan(g.program(), options_.optimizer, options_.seed);
-  communicator_ = make_communicator(plan_, options_.strategy);
-  executor_ = Executor(plan_.worker, {.check_nan = options_.check_nan});
+  plan_ = make_plan(g.program(), options_.optimizer, options_.seed, options_.tables);
+  // In chunks all threads work on one batch, between its fetch and its commit.
+  Strategy strategy = options_.strategy;
+  if (options_.chunks > 0) strategy.threads = 1;
+  communicator_ = make_communicator(plan_, strategy);
+  if (options_.chunks > 0) {
+    chunks_ = std::make_unique<ChunkedCompute>(
+        plan_, measures_, static_cast<size_t>(options_.chunks), static_cast<size_t>(threads),
+        Executor::Options{.check_nan = options_.check_nan});
+  }
+  for (int i = 0; i < strategy.threads; ++i)
+    workers_.push_back(std::make_unique<Worker>(make_executor()));
   edge_by_value_.resize(plan_.worker.vars.size());
   for (const Edge& edge : plan_.edges) edge_by_value_[edge.value.index()] = &edge;
-  values_.resize(metric_vars_.size());
 }
 
 Trainer::~Trainer() = default;
 
-std::span<const double> Trainer::step(Batch& batch) {
-  batch.step = ++steps_;
-  communicator_->fetch(batch);
-  const RunSeed seed{options_.seed, batch.step};
-  if (options_.graph == GraphMode::recorded) {
-    run_recorded(batch, seed);
-  } else {
-    run_eager(batch, seed);
-  }
-  return values_;
+Executor Trainer::make_executor() const {
+  return Executor(plan_.worker, {.check_nan = options_.check_nan});
 }
 
-void Trainer::run_recorded(Batch& batch, const RunSeed& seed) {
-  executor_.run(
-      batch.feeds,
-      [&](VarId id, const Tensor& value) {
-        if (const Edge* edge = edge_by_value_[id.index()])
-          communicator_->deliver(batch, *edge, value);
-      },
-      seed);
-  for (size_t i = 0; i < metric_vars_.size(); ++i)
-    values_[i] = to_number(executor_.value(metric_vars_[i]));
+std::span<const double> Trainer::step(Batch& batch) {
+  figures_->reset();
+  step_whole(batch, *figures_);
+  return figures_->means();
+}
+
+/// On the calling thread, or in chunks.
+void Trainer::step_whole(Batch& batch, Figures& figures) {
+  batch.step = ++steps_;
+  communicator_->fetch(batch);
+  if (options_.graph == GraphMode::eager) return step_eager(batch, figures);
+  if (chunks_ != nullptr) {
+    chunks_->run(batch, *communicator_, {options_.seed, batch.step}, figures);
+  } else {
+    Worker& worker = *workers_[0];
+    compute(batch, worker);
+    figures.add(batch.size, [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
+  }
   communicator_->commit(batch);
 }
 
-void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
+/// The number of rows changes with each batch; their gradients go to memory that only grows, so
+/// that the executor has nothing to plan anew.
+void Trainer::make_room_for_rows(const Batch& batch, Worker& worker) const {
+  worker.row_grads.resize(plan_.tables.size());
+  for (const Edge& edge : plan_.edges) {
+    if (edge.kind != VarKind::rows) continue;
+    const auto rows = static_cast<int64_t>(batch.keys[plan_.key_sets[edge.target]].size());
+    const auto dim = static_cast<int64_t>(plan_.tables[edge.target].dim);
+    Tensor& memory = worker.row_grads[edge.target];
+    if (memory.numel() >= rows * dim && memory.numel() > 0) continue;
+    memory = Tensor::uninitialized({std::max<int64_t>(rows + rows / 4, 1), dim}, DType::f32);
+    worker.executor.bind_output(edge.value, memory);
+  }
+}
+
+void Trainer::compute(Batch& batch, Worker& worker) {
+  make_room_for_rows(batch, worker);
+  worker.executor.run(batch.feeds,
+                      [&](VarId id, const Tensor& value) {
+                        if (const Edge* edge = edge_by_value_[id.index()])
+                          communicator_->deliver(batch, *edge, value);
+                      },
+                      {options_.seed, batch.step});
+}
+
+void Trainer::step_eager(Batch& batch, Figures& figures) {
   Builder g(
       [&](const VarDesc& desc) {
         const auto feed = batch.feeds.find(desc.name);
@@ -123,7 +170,7 @@ void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
                            desc.name, "' ", desc.type, " is not fed");
         return feed->second;
       },
-      {.seed = seed, .check_nan = options_.check_nan});
+      {.seed = {options_.seed, batch.step}, .check_nan = options_.check_nan});
   const ModelOutputs outputs = model_(g);
   g.backward(outputs.loss);
   for (const VarGrad& pair : g.program().grads)
@@ -131,10 +178,9 @@ void Trainer::run_eager(Batch& batch, const RunSeed& seed) {
   for (const StateUpdate& update : g.program().updates)
     communicator_->deliver(batch, edge_of(g.program().var(update.state).name),
                            g.value(update.next));
-  values_[0] = to_number(outputs.loss.value());
-  for (size_t i = 0; i < outputs.metrics.size(); ++i)
-    values_[i + 1] = to_number(outputs.metrics[i].second.value());
-  communicator_->commit(batch);
+  // The eager program numbers its variables as the recorded one did.
+  figures.add(batch.size, [&](VarId id) -> const Tensor& { return g.value(id); });
+  communicator_->commit(batch);  // while the builder holds what was delivered
 }
 
 const Edge& Trainer::edge_of(const std::string& variable) const {
@@ -145,10 +191,80 @@ const Edge& Trainer::edge_of(const std::string& variable) const {
   return *found;
 }
 
-std::vector<Metric> Trainer::named(std::span<const double> values) const {
-  std::vector<Metric> metrics;
-  for (size_t i = 0; i < values.size(); ++i) metrics.push_back({metric_names_[i], values[i]});
-  return metrics;
+/// With the epoch's mutex held.
+void Trainer::after_step(Epoch& epoch, size_t instances) {
+  Progress& progress = epoch.progress;
+  ++progress.step;
+  progress.samples += instances;
+  progress.seconds = std::chrono::duration<double>(env_.now() - epoch.start).count();
+  const bool tell = epoch.options.on_step &&
+                    (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
+  const bool show = epoch.line->has_value() && (*epoch.line)->due();
+  if (!tell && !show) return;
+  progress.metrics = epoch.figures.current();
+  if (show) (*epoch.line)->show(progress);
+  if (tell && epoch.options.on_step(progress) == Next::stop) epoch.next = Next::stop;
+}
+
+void Trainer::checkpoint(const Dataset& data, Epoch& epoch) {
+  communicator_->drain();
+  epoch.options.checkpoint({epoch.progress.epoch, data.position()});
+}
+
+/// The loop of one of several threads, each with batches of its own.
+void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
+  Batch& batch = worker.batch;
+  std::unique_lock lock(epoch.mutex);
+  while (true) {
+    epoch.changed.wait(lock, [&] { return !epoch.pausing; });
+    if (epoch.next == Next::stop || epoch.failure) return;
+    ++epoch.under_way;
+    lock.unlock();
+    const bool more = data.next(batch);
+    if (more) {
+      batch.step = ++steps_;
+      communicator_->fetch(batch);
+      compute(batch, worker);
+      communicator_->commit(batch);
+    }
+    lock.lock();
+    --epoch.under_way;
+    epoch.changed.notify_all();
+    if (!more) return;
+    epoch.figures.add(batch.size,
+                      [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
+    after_step(epoch, batch.size);
+    if (!epoch.checkpoint_due() || epoch.pausing) continue;
+    epoch.pausing = true;
+    epoch.changed.wait(lock, [&] { return epoch.under_way == 0; });
+    checkpoint(data, epoch);
+    epoch.pausing = false;
+    epoch.changed.notify_all();
+  }
+} catch (...) {
+  const std::scoped_lock lock(epoch.mutex);
+  if (!epoch.failure) epoch.failure = std::current_exception();
+  epoch.under_way = 0;
+  epoch.pausing = false;
+  epoch.changed.notify_all();
+}
+
+void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
+  if (workers_.size() == 1) {
+    Batch& batch = workers_[0]->batch;
+    while (epoch.next == Next::go_on && data.next(batch)) {
+      step_whole(batch, epoch.figures);
+      after_step(epoch, batch.size);
+      if (epoch.checkpoint_due()) checkpoint(data, epoch);
+    }
+    return;
+  }
+  std::vector<std::jthread> threads;
+  threads.reserve(workers_.size());
+  for (const auto& worker : workers_)
+    threads.emplace_back([&, worker = worker.get()] { run_worker(data, *worker, epoch); });
+  threads.clear();
+  if (epoch.failure) std::rethrow_exception(epoch.failure);
 }
 
 Progress Trainer::fit(Dataset& data, const FitOptions& options) {
@@ -159,32 +275,23 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
   std::optional<Patience> patience;
   if (options.early_stop) patience.emplace(*options.early_stop);
 
-  Batch batch;
-  Progress progress;
-  progress.epochs = options.epochs;
-  progress.steps = data.batches();
-  progress.metrics = named(values_);
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    progress.epoch = epoch;
-    progress.step = progress.samples = 0;
-    const Env::Time start = env_.now();
-    Mean mean;
-    Next next = Next::go_on;
-    data.begin_epoch(options_.seed + static_cast<uint64_t>(epoch));
-    while (next == Next::go_on && data.next(batch)) {
-      const std::span<const double> values = step(batch);
-      mean.add(values, batch.size);
-      ++progress.step;
-      progress.samples += batch.size;
-      progress.seconds = std::chrono::duration<double>(env_.now() - start).count();
-      for (size_t i = 0; i < values.size(); ++i) progress.metrics[i].value = values[i];
-      if (line) line->show(progress);
-      if (options.on_step) next = options.on_step(progress);
-    }
+  const ResumePoint resume = options.resume.value_or(ResumePoint{});
+  Progress last;
+  for (int number = resume.epoch; number <= options.epochs; ++number) {
+    Epoch epoch(options, measures_);
+    epoch.line = &line;
+    Progress& progress = epoch.progress;
+    progress.epoch = number;
+    progress.epochs = options.epochs;
+    const DataPosition from = number == resume.epoch ? resume.data : DataPosition{};
+    progress.step = progress.resumed_at = from.batches;
+    data.begin_epoch(options_.seed + static_cast<uint64_t>(number), from);
+    progress.steps = data.batches();
+    epoch.start = env_.now();
+    run_epoch(data, epoch);
     communicator_->drain();
-    check<DataError>(progress.step > 0, "epoch ", epoch, " had no batch: the data set is empty");
-    const std::vector<double> means = mean.values();
-    for (size_t i = 0; i < means.size(); ++i) progress.metrics[i].value = means[i];
+    check<DataError>(progress.step > 0, "epoch ", number, " had no batch: the data set is empty");
+    progress.metrics = epoch.figures.totals();
     const std::vector<Metric> test =
         options.test != nullptr ? evaluate(*options.test) : std::vector<Metric>{};
     if (line) {
@@ -192,48 +299,52 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
       for (const Metric& metric : test)
         note += fmt::format("  test {} {:.4f}", metric.name, metric.value);
       line->finish_epoch(progress, note);
+      for (const std::string& text : data.notes()) fmt::print(options.show, "{}\n", text);
     }
+    Next next = epoch.next;
     if (options.on_epoch && options.on_epoch(progress, test) == Next::stop) next = Next::stop;
     if (patience && patience->exhausted(test)) next = Next::stop;
+    last = std::move(progress);
     if (next == Next::stop) break;
   }
-  return progress;
+  return last;
 }
 
 std::vector<Metric> Trainer::evaluate(Dataset& data) {
-  if (evaluator_ == nullptr)
-    evaluator_ = std::make_unique<Executor>(plan_.worker.for_inference(metric_vars_),
+  if (evaluator_ == nullptr) {
+    evaluator_ = std::make_unique<Executor>(plan_.worker.for_inference(measures_.variables()),
                                             Executor::Options{.check_nan = options_.check_nan});
+    evaluator_measures_ = measures_.renamed(evaluator_->program().outputs);
+  }
   Batch batch;
-  Mean mean;
-  std::vector<double> values(metric_vars_.size());
+  Figures figures(evaluator_measures_);
   data.begin_epoch(0);
   while (data.next(batch)) {
-    communicator_->fetch(batch);
+    communicator_->fetch(batch, Purpose::inference);
     evaluator_->run(batch.feeds);
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = to_number(evaluator_->value(evaluator_->program().outputs[i]));
-    mean.add(values, batch.size);
+    figures.add(batch.size, [&](VarId id) -> const Tensor& { return evaluator_->value(id); });
   }
-  return named(mean.values());
+  return figures.totals();
 }
 
-void Trainer::save(const std::string& dir) {
+void Trainer::save(const std::string& dir, const ResumePoint& resume) {
   communicator_->drain();
-  save_persistables(env_, dir, communicator_->persistables());
+  save_checkpoint(env_, dir, communicator_->persistables(), communicator_->sparse_tables(), resume);
 }
 
-void Trainer::load(const std::string& dir) {
+ResumePoint Trainer::load(const std::string& dir) {
   communicator_->drain();
   const std::vector<NamedTensor> persistables = communicator_->persistables();
-  load_persistables(env_, dir, persistables);
+  ResumePoint resume = load_checkpoint(env_, dir, persistables, communicator_->sparse_tables());
   steps_ = static_cast<uint64_t>(
       std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
+  return resume;
 }
 
 void Trainer::export_inference(const std::string& dir) {
   communicator_->drain();
-  save_inference(env_, dir, plan_.worker, prediction_names_, communicator_->persistables());
+  save_inference(env_, dir, plan_.worker, prediction_names_, communicator_->persistables(),
+                 communicator_->sparse_tables());
 }
 
 }  // namespace argosy

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,14 +13,24 @@
 #include "argosy/data/dataset.h"
 #include "argosy/fleet/communicator.h"
 #include "argosy/graph/executor.h"
+#include "argosy/train/checkpoint.h"
+#include "argosy/train/figures.h"
 #include "argosy/train/progress.h"
 
 namespace argosy {
 
+/// A figure that no mean over batches gives: how predictions [batch, 1] stand to labels.
+struct MeterSpec {
+  std::string name, meter;  // "auc", "auc(buckets=4096)": meter.h
+  Var prediction, label;
+  Var group = {};  // i64[batch, 1], for meters by user
+};
+
 /// What a model function gives back.
 struct ModelOutputs {
-  Var loss;                                               // one number
+  Var loss;                                               // one number, a mean over the batch
   std::vector<std::pair<std::string, Var>> metrics = {};  // one number each, a mean over the batch
+  std::vector<MeterSpec> meters = {};
   std::vector<std::pair<std::string, Var>> predictions = {};  // what an exported model answers
 };
 /// A model written once: recorded as a static graph, or run eagerly for each batch.
@@ -29,10 +40,14 @@ enum class GraphMode : uint8_t { recorded, eager };
 
 struct TrainerOptions {
   Optimizer optimizer = {};
+  TablesOptions tables = {};
   Strategy strategy = {};
   GraphMode graph = GraphMode::recorded;
   uint64_t seed = 0;       // of first values, of order and of dropout
   bool check_nan = false;  // stop with a DataError at the first NaN, naming its node
+  /// Above 0: each batch is computed in so many chunks, which strategy.threads threads share, with
+  /// the same bits for any number of threads. 0: each thread takes batches of its own.
+  int chunks = 0;
 };
 
 enum class Next : uint8_t { go_on, stop };
@@ -48,14 +63,20 @@ struct FitOptions {
   int epochs = 1;
   Dataset* test = nullptr;  // evaluated after each epoch
   std::optional<EarlyStop> early_stop = {};
+  std::optional<ResumePoint> resume = {};  // go on there, as load() gave it
+  /// After steps 1, 1 + on_step_every, ... of each epoch; one thread at a time.
   std::function<Next(const Progress&)> on_step = {};
+  uint64_t on_step_every = 1;
+  /// Called between steps, with nothing under way, after every so many steps of an epoch.
+  std::function<void(const ResumePoint&)> checkpoint = {};
+  uint64_t checkpoint_every = 0;
   /// After each epoch, with the means over the epoch and over the test set.
   std::function<Next(const Progress&, const std::vector<Metric>& test)> on_epoch = {};
   std::FILE* show = stdout;  // where progress goes; null: nowhere
 };
 
-/// Drives batches round the loop read -> fetch -> compute -> commit. The same model gives the same
-/// bits in both graph modes. Not thread-safe.
+/// Drives batches round the loop read -> fetch -> compute -> commit, with as many threads as the
+/// strategy says. The same model gives the same bits in both graph modes. Not thread-safe.
 class Trainer {
  public:
   Trainer(Env& env, Model model, TrainerOptions options);
@@ -70,33 +91,50 @@ class Trainer {
   /// Means over a data set, in inference mode.
   std::vector<Metric> evaluate(Dataset& data);
 
-  /// Parameters, states, optimizer state and counters; see saved_model.h.
-  void save(const std::string& dir);
-  void load(const std::string& dir);
+  /// Everything a run needs to go on; see checkpoint.h.
+  void save(const std::string& dir, const ResumePoint& resume = {});
+  ResumePoint load(const std::string& dir);
   /// The predictions as a program of their own, for Predictor.
   void export_inference(const std::string& dir);
 
   const Plan& plan() const { return plan_; }
+  Communicator& communicator() { return *communicator_; }
 
  private:
-  void run_recorded(Batch& batch, const RunSeed& seed);
-  void run_eager(Batch& batch, const RunSeed& seed);
+  /// What a compute thread needs for itself.
+  struct Worker {
+    explicit Worker(Executor executor) : executor(std::move(executor)) {}
+    Executor executor;
+    Batch batch;
+    std::vector<Tensor> row_grads;  // by table: memory for the gradient of a sparse one's rows
+  };
+  struct Epoch;
+
+  void compute(Batch& batch, Worker& worker);
+  void step_eager(Batch& batch, Figures& figures);
+  void make_room_for_rows(const Batch& batch, Worker& worker) const;
+  void step_whole(Batch& batch, Figures& figures);
+  void run_worker(Dataset& data, Worker& worker, Epoch& epoch);
+  void run_epoch(Dataset& data, Epoch& epoch);
+  void after_step(Epoch& epoch, size_t instances);
+  void checkpoint(const Dataset& data, Epoch& epoch);
   const Edge& edge_of(const std::string& variable) const;
-  std::vector<Metric> named(std::span<const double> values) const;
+  Executor make_executor() const;
 
   Env& env_;
   Model model_;
   TrainerOptions options_;
-  std::vector<std::string> metric_names_;  // "loss", then the model's
-  std::vector<VarId> metric_vars_;
+  Measures measures_;
   std::vector<std::string> prediction_names_;
   Plan plan_;
   std::unique_ptr<Communicator> communicator_;
-  Executor executor_;                       // the training program
-  std::unique_ptr<Executor> evaluator_;     // made when first used
+  std::vector<std::unique_ptr<Worker>> workers_;  // one, or one for each thread
+  std::unique_ptr<class ChunkedCompute> chunks_;  // instead of workers
+  std::unique_ptr<Executor> evaluator_;           // made when first used
+  Measures evaluator_measures_;
   std::vector<const Edge*> edge_by_value_;  // by variable number, null where none
-  std::vector<double> values_;              // of the last step
-  uint64_t steps_ = 0;
+  std::optional<Figures> figures_;          // of the last step()
+  std::atomic<uint64_t> steps_ = 0;
 };
 
 }  // namespace argosy

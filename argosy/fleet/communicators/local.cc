@@ -1,92 +1,158 @@
-// local: the tables live in this process and are updated in place, without a copy of anything.
+// local: the tables live in this process and are updated in place. One thread computes on the
+// parameters themselves; of several, each takes a copy, as others may update them meanwhile.
 #include <algorithm>
+#include <atomic>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
+#include "argosy/base/mutex.h"
 #include "argosy/fleet/clip.h"
 #include "argosy/fleet/communicator.h"
 #include "argosy/ps/dense_table.h"
+#include "argosy/ps/sparse_table.h"
 
 namespace argosy::communicators {
 namespace {
 
 class Local final : public Communicator {
  public:
-  explicit Local(const Plan& plan) : plan_(plan), clip_(plan.clip) {
+  Local(const Plan& plan, const Strategy& strategy) : plan_(plan), shared_(strategy.threads > 1) {
     for (const TableSpec& spec : plan.tables) {
-      tables_.push_back(std::make_unique<DenseTable>(spec));
+      tables_.push_back(make_table(spec));
+      dense_.push_back(dynamic_cast<DenseTable*>(tables_.back().get()));
+      sparse_.push_back(dynamic_cast<SparseTable*>(tables_.back().get()));
+      if (dense_.back() == nullptr) {
+        params_.emplace_back();
+        continue;
+      }
       const VarDesc& desc = plan.worker.var(plan.worker.find(spec.name));
-      params_.push_back(
-          Tensor::wrap(tables_.back()->weights().data(), desc.type.shape, DType::f32));
+      params_.push_back(Tensor::wrap(dense_.back()->weights().data(), desc.type.shape, DType::f32));
     }
     for (const VarDesc& desc : plan.states) {
-      Tensor& state =
-          states_.emplace(desc.name, Tensor(desc.type.shape, desc.type.dtype)).first->second;
+      Tensor& state = states_.emplace_back(desc.type.shape, desc.type.dtype);
       const RandomStream stream =
           parameter_stream(plan.tables.empty() ? 0 : plan.tables[0].seed, desc.name);
       Initializer(desc.init).fill(state.as<float>(), stream);
     }
-    grads_.resize(tables_.size());
   }
 
-  void fetch(Batch& batch) override {
-    for (size_t i = 0; i < params_.size(); ++i) batch.feeds[plan_.tables[i].name] = params_[i];
-    for (const auto& [name, state] : states_) batch.feeds[name] = state;
-  }
-
-  void deliver(Batch&, const Edge& edge, const Tensor& value) override {
-    if (edge.kind == VarKind::param) {
-      grads_[edge.table] = value.as<float>();
-    } else {
-      next_states_.emplace_back(&states_.find(plan_.worker.var(edge.var).name)->second, value);
-    }
-  }
-
-  void commit(Batch&) override {
-    const FlushDenormals flush;
-    ++step_;
-    clip_.apply(grads_);
+  void fetch(Batch& batch, Purpose purpose) override {
+    batch.grads.assign(tables_.size(), {});
+    batch.next_states.resize(states_.size());
     for (size_t i = 0; i < tables_.size(); ++i) {
-      check<Error>(grads_[i].data() != nullptr, "no gradient was delivered for '",
-                   plan_.tables[i].name, "'");
-      tables_[i]->push_all(grads_[i], step_);
-      grads_[i] = {};
+      Tensor& feed = batch.feeds[plan_.tables[i].name];
+      if (sparse_[i] != nullptr)
+        fetch_rows(batch, i, purpose, feed);
+      else if (!shared_)
+        feed = params_[i];
+      else
+        fetch_copy(i, feed);
     }
-    for (auto& [state, next] : next_states_) std::copy_n(next.data(), next.bytes(), state->data());
-    next_states_.clear();
+    const Lock lock(states_mutex_);
+    for (size_t i = 0; i < states_.size(); ++i) {
+      Tensor& feed = batch.feeds[plan_.states[i].name];
+      if (!shared_) {
+        feed = states_[i];
+        continue;
+      }
+      feed.renew(states_[i].shape(), states_[i].dtype());
+      std::copy_n(states_[i].data(), states_[i].bytes(), feed.data());
+    }
+  }
+
+  void deliver(Batch& batch, const Edge& edge, const Tensor& value) override {
+    if (edge.kind == VarKind::state)
+      batch.next_states[edge.target] = value;
+    else
+      batch.grads[edge.target] = value.as<float>();
+  }
+
+  void commit(Batch& batch) override {
+    const FlushDenormals flush;
+    const uint64_t step = ++step_;
+    if (!plan_.clip.empty()) {
+      const Lock lock(clip_mutex_);
+      clip_.apply(batch.grads);
+      push(batch, step);
+    } else {
+      push(batch, step);
+    }
+    const Lock lock(states_mutex_);
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const Tensor& next = batch.next_states[i];
+      if (next.numel() > 0) std::copy_n(next.data(), next.bytes(), states_[i].data());
+      batch.next_states[i] = {};
+    }
   }
 
   void drain() override {}
 
   std::vector<NamedTensor> persistables() override {
     std::vector<NamedTensor> all;
-    for (size_t i = 0; i < tables_.size(); ++i) all.push_back({plan_.tables[i].name, params_[i]});
-    for (auto& [name, state] : states_) all.push_back({name, state});
+    for (size_t i = 0; i < tables_.size(); ++i)
+      if (dense_[i] != nullptr) all.push_back({plan_.tables[i].name, params_[i]});
+    for (size_t i = 0; i < states_.size(); ++i) all.push_back({plan_.states[i].name, states_[i]});
     for (size_t i = 0; i < tables_.size(); ++i) {
-      const std::span<float> state = tables_[i]->state();
-      if (state.empty()) continue;
+      if (dense_[i] == nullptr || dense_[i]->state().empty()) continue;
+      const std::span<float> state = dense_[i]->state();
       all.push_back({plan_.tables[i].name + "@state",
                      Tensor::wrap(state.data(), {static_cast<int64_t>(state.size())}, DType::f32)});
     }
+    static_assert(sizeof(step_) == sizeof(int64_t));
     all.push_back({"@step", Tensor::wrap(&step_, {1}, DType::i64)});
     return all;
   }
 
+  std::vector<SparseTable*> sparse_tables() override {
+    std::vector<SparseTable*> all;
+    std::ranges::copy_if(sparse_, std::back_inserter(all), [](auto* t) { return t != nullptr; });
+    return all;
+  }
+
  private:
+  void fetch_rows(const Batch& batch, size_t table, Purpose purpose, Tensor& feed) {
+    const std::vector<Key>& keys = batch.keys[plan_.key_sets[table]];
+    feed.renew({static_cast<int64_t>(keys.size()), static_cast<int64_t>(plan_.tables[table].dim)},
+               DType::f32);
+    if (purpose == Purpose::training)
+      sparse_[table]->pull(keys, feed.as<float>());
+    else
+      sparse_[table]->pull_existing(keys, feed.as<float>());
+  }
+
+  void fetch_copy(size_t table, Tensor& feed) {
+    feed.renew(params_[table].shape(), DType::f32);
+    dense_[table]->pull_all(feed.as<float>());
+  }
+
+  void push(const Batch& batch, uint64_t step) {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      check<Error>(batch.grads[i].data() != nullptr || batch.size == 0,
+                   "no gradient was delivered for '", plan_.tables[i].name, "'");
+      if (dense_[i] != nullptr)
+        dense_[i]->push_all(batch.grads[i], step);
+      else
+        sparse_[i]->push(batch.keys[plan_.key_sets[i]], batch.grads[i], step);
+    }
+  }
+
   const Plan& plan_;
-  NormClip clip_;
-  std::vector<std::unique_ptr<DenseTable>> tables_;
-  std::vector<Tensor> params_;  // over the tables' memory
-  Feeds states_;
-  uint64_t step_ = 0;
-  std::vector<std::span<const float>> grads_;            // of the batch under way, by table
-  std::vector<std::pair<Tensor*, Tensor>> next_states_;  // of the batch under way
+  const bool shared_;  // by several threads
+  std::vector<std::unique_ptr<Table>> tables_;
+  std::vector<DenseTable*> dense_;    // by table, null where it is sparse
+  std::vector<SparseTable*> sparse_;  // by table, null where it is dense
+  std::vector<Tensor> params_;        // by table: over a dense one's memory
+  Mutex states_mutex_;                // guards the content of states_
+  std::vector<Tensor> states_;
+  std::atomic<uint64_t> step_ = 0;
+  Mutex clip_mutex_;
+  NormClip clip_{plan_.clip};
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> local(const Plan& plan, const Strategy&) {
-  return std::make_unique<Local>(plan);
+std::unique_ptr<Communicator> local(const Plan& plan, const Strategy& strategy) {
+  return std::make_unique<Local>(plan, strategy);
 }
 
 }  // namespace argosy::communicators

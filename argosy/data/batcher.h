@@ -1,0 +1,55 @@
+#pragma once
+
+#include <vector>
+
+#include "argosy/data/batch.h"
+#include "argosy/data/columns.h"
+#include "argosy/data/layout.h"
+
+namespace argosy {
+
+/// Makes feeds and unique keys of parsed instances: every id is looked at once here, and from then
+/// on is the number of a row. Keys stand in the order in which their slots and instances first use
+/// them. Thread safety: none, one per reading thread.
+class Batcher {
+ public:
+  /// Throws ConfigError where the slots do not give what the layout asks for, naming the slot and
+  /// the nearest that exists.
+  Batcher(BatchLayout layout, std::span<const SlotSpec> slots);
+
+  /// All rows of the columns, which have the slots of the constructor. Uses the batch's memory
+  /// again.
+  void fill(const Columns& columns, Batch& out);
+
+ private:
+  /// Numbers of keys, forgotten at once by a new epoch: no clearing between batches.
+  class Numbering {
+   public:
+    void begin(size_t most_keys);
+    int32_t number(Key key, std::vector<Key>& keys);
+
+   private:
+    struct Entry {
+      Key key;
+      uint32_t epoch;
+      int32_t number;
+    };
+    std::vector<Entry> entries_;
+    int shift_ = 64;
+    uint32_t epoch_ = 0;
+  };
+  using Slots = std::vector<size_t>;  // numbers of slots of the data
+
+  void fill_column(const ColumnFeed& feed, size_t slot, const Columns& columns, Batch& out) const;
+  void fill_index(const IndexFeed& feed, const Slots& slots, const Columns& columns, Batch& out);
+  void fill_flat_index(const IndexFeed& feed, const Slots& slots, const Columns& columns,
+                       Batch& out);
+
+  BatchLayout layout_;
+  std::vector<size_t> column_slots_;
+  std::vector<Slots> index_slots_;
+  std::vector<size_t> same_as_;  // by index: an earlier one with the same content, or itself
+  std::vector<Numbering> numberings_;
+};
+
+}  // namespace argosy

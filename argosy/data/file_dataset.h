@@ -1,0 +1,121 @@
+#pragma once
+
+#include <future>
+
+#include "argosy/base/mutex.h"
+#include "argosy/data/audit.h"
+#include "argosy/data/dataset.h"
+#include "argosy/data/layout.h"
+#include "argosy/data/line_tally.h"
+#include "argosy/data/parser.h"
+#include "argosy/data/pipe.h"
+#include "argosy/data/prefetch.h"
+
+namespace argosy {
+
+/// How files become batches; what both data sets below share.
+struct FileOptions {
+  std::vector<std::string> files;  // as list_files gives them
+  std::string parser = "multislot";
+  std::vector<SlotSpec> slots = {};  // as make_parser takes them
+  PipeOptions pipe = {};             // no command: files are read as they are
+  size_t batch_size = 32;
+  size_t threads = 1;   // that read; never more than files
+  size_t prefetch = 4;  // batches that each thread keeps ready
+  bool drop_last = false;
+  double max_bad_ratio = 0.01;
+  bool audit = false;  // check that each instance is delivered once
+};
+
+/// One pass over the files with bounded memory. Thread i of n reads files i, i + n, ..., and
+/// batches are taken from the threads in turn: their order depends on the files and the number of
+/// threads only. A pass without any instance is an error.
+class QueueDataset final : public Dataset {
+ public:
+  QueueDataset(BatchLayout layout, FileOptions options);  // throws ConfigError
+  ~QueueDataset() override;
+
+  void begin_epoch(uint64_t seed, const DataPosition& from = {}) override;
+  bool next(Batch& out) override;
+  DataPosition position() const override;
+  std::vector<std::string> notes() const override;
+
+ private:
+  class Lane;
+
+  BatchLayout layout_;
+  FileOptions options_;
+  std::unique_ptr<Parser> parser_;
+  mutable Mutex mutex_;
+  DataPosition position_ GUARDED_BY(mutex_);
+  LineTally tally_ GUARDED_BY(mutex_);
+  Audit audit_ GUARDED_BY(mutex_);
+  size_t left_out_ GUARDED_BY(mutex_) = 0;  // by drop_last
+  bool resumed_ GUARDED_BY(mutex_) = false, ended_ GUARDED_BY(mutex_) = false;
+  std::string audit_note_ GUARDED_BY(mutex_);
+  std::unique_ptr<Prefetch> prefetch_;  // last, as its threads use the rest
+};
+
+/// All instances in memory: load once, run many epochs, each in an order of its own.
+class InMemoryDataset final : public Dataset {
+ public:
+  /// shuffle: each epoch in a new order that depends on its seed only.
+  InMemoryDataset(BatchLayout layout, FileOptions options, bool shuffle = false);
+  ~InMemoryDataset() override;
+
+  void load_into_memory();
+  /// The same in the background; wait_preload_done() throws what it threw.
+  void preload_into_memory();
+  void wait_preload_done();
+  /// A new order for the epochs to come, of a data set that does not shuffle by itself.
+  void local_shuffle(uint64_t seed);
+  void release_memory();
+  size_t get_memory_data_size() const { return order_.size(); }  // instances
+
+  /// Loads first if nothing is loaded.
+  void begin_epoch(uint64_t seed, const DataPosition& from = {}) override;
+  bool next(Batch& out) override;
+  DataPosition position() const override;
+  std::optional<uint64_t> batches() const override;
+  std::vector<std::string> notes() const override;
+
+ private:
+  struct Place {
+    uint32_t file, row;
+  };
+  void order_as_read();
+  void shuffle(uint64_t seed);
+  bool produce(uint64_t number, Columns& columns, class Batcher& batcher, Batch& out) const;
+
+  BatchLayout layout_;
+  FileOptions options_;
+  bool shuffle_;
+  std::unique_ptr<Parser> parser_;
+  std::vector<Columns> files_;
+  std::vector<Place> order_;
+  LineTally tally_;
+  std::future<void> preload_;
+  mutable Mutex mutex_;
+  uint64_t delivered_ GUARDED_BY(mutex_) = 0;
+  Audit audit_ GUARDED_BY(mutex_);
+  std::string audit_note_ GUARDED_BY(mutex_);
+  std::unique_ptr<Prefetch> prefetch_;  // last, as its threads use the rest
+};
+
+/// Adds one instance to the columns and commits it; false at the end of the epoch.
+using InstanceGenerator = std::function<bool(Columns& out)>;
+
+struct LoaderOptions {
+  std::vector<SlotSpec> slots;
+  size_t batch_size = 32;
+  size_t prefetch = 4;
+  bool drop_last = false;
+  size_t shuffle = 0;  // instances in the buffer that each next one is drawn from; 0: as they come
+};
+
+/// Batches of what a generator gives, made ahead in a thread of its own. `start` makes the
+/// generator of an epoch.
+std::unique_ptr<Dataset> data_loader(BatchLayout layout, LoaderOptions options,
+                                     std::function<InstanceGenerator()> start);
+
+}  // namespace argosy

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <deque>
+
+#include "argosy/data/file_dataset.h"
+#include "argosy/data/lines.h"
+
+namespace argosy {
+
+/// Reads files one after the other: the share of one reading thread.
+class FileLane {
+ public:
+  struct File {
+    uint32_t number;
+    std::string path;
+    uint64_t skip = 0;  // lines that are done with
+  };
+  FileLane(std::vector<File> files, const FileOptions& options, const Parser& parser);
+
+  /// Adds instances until there are `rows` of them; false once the files are at their end. Marks
+  /// every file it took lines from, and gives the origin of each instance in an audit.
+  bool read(size_t rows, Columns& out, std::vector<FileMark>& marks, std::vector<Origin>& origins,
+            const std::stop_token& stop);
+  const LineTally& tally() const { return tally_; }
+
+ private:
+  bool open_next(const std::stop_token& stop);
+
+  std::vector<File> files_;
+  const FileOptions& options_;
+  const Parser& parser_;
+  LineTally tally_;
+  size_t at_ = 0;                    // the next file to open
+  std::optional<PipedFiles> pipes_;  // made by the thread that reads
+  std::optional<Lines> lines_;       // of file at_ - 1
+  std::vector<uint64_t> numbers_;
+};
+
+}  // namespace argosy

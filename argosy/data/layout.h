@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/tensor/tensor.h"
+
+namespace argosy {
+
+/// An input that is a slot of fixed width, as it is.
+struct ColumnFeed {
+  std::string input;         // also the slot's name
+  Shape shape = {};          // its axis 0 is the batch, the others together the slot's width
+  DType dtype = DType::f32;  // or i64
+};
+
+/// An input that says which row of a batch's unique keys each id of some slots has.
+struct IndexFeed {
+  std::string index;         // i32[batch, slots], or flat where there are offsets
+  std::string offsets = {};  // i32[batch * slots + 1]: where the ids of each (instance, slot) start
+  std::vector<std::string> slots;
+  size_t key_set = 0;                    // of the batch
+  std::optional<uint64_t> padding = {};  // this id has no key; its index is -1
+};
+
+/// What a reader has to make of its slots for a program. Tables that are looked up by the same
+/// slots share a key set, so ids are deduplicated once.
+struct BatchLayout {
+  std::vector<ColumnFeed> columns;
+  std::vector<IndexFeed> indices;
+  size_t key_sets = 0;
+};
+
+}  // namespace argosy

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "argosy/base/error.h"
+#include "argosy/data/batcher.h"
+#include "argosy/data/file_dataset.h"
+#include "argosy/data/file_lane.h"
+
+namespace argosy {
+
+/// One reading thread's part of an epoch.
+class QueueDataset::Lane {
+ public:
+  Lane(QueueDataset& owner, std::vector<FileLane::File> files)
+      : owner_(owner),
+        files_(std::move(files), owner.options_, *owner.parser_),
+        columns_(owner.parser_->slots()),
+        batcher_(owner.layout_, owner.parser_->slots()) {}
+
+  bool produce(Batch& out, const std::stop_token& stop) {
+    columns_.clear();
+    out.marks.clear();
+    out.origins.clear();
+    const size_t wanted = owner_.options_.batch_size;
+    if (ended_) return false;
+    const bool more = files_.read(wanted, columns_, out.marks, out.origins, stop);
+    ended_ = !more;
+    const bool wanted_rows = columns_.rows() == wanted || !owner_.options_.drop_last;
+    {
+      const Lock lock(owner_.mutex_);
+      owner_.audit_.found(out.origins);
+      if (!more) owner_.tally_.merge(files_.tally());
+      if (!wanted_rows) owner_.left_out_ += columns_.rows();
+    }
+    if (columns_.rows() == 0 || !wanted_rows) return false;
+    batcher_.fill(columns_, out);
+    return true;
+  }
+
+ private:
+  QueueDataset& owner_;
+  FileLane files_;
+  Columns columns_;
+  Batcher batcher_;
+  bool ended_ = false;
+};
+
+QueueDataset::QueueDataset(BatchLayout layout, FileOptions options)
+    : layout_(std::move(layout)),
+      options_(std::move(options)),
+      parser_(make_parser(options_.parser, options_.slots)),
+      tally_(options_.max_bad_ratio) {
+  check<ConfigError>(!options_.files.empty(), "a data set needs at least one file");
+  check<ConfigError>(options_.batch_size > 0, "batch_size must be positive");
+  check<ConfigError>(options_.threads > 0, "a data set needs at least one reading thread");
+  static_cast<void>(Batcher(layout_, parser_->slots()));  // refuses slots that do not fit
+}
+
+QueueDataset::~QueueDataset() = default;
+
+void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
+  prefetch_.reset();
+  {
+    const Lock lock(mutex_);
+    position_ = from;
+    tally_ = LineTally(options_.max_bad_ratio);
+    audit_ = {};
+    audit_note_.clear();
+    left_out_ = 0;
+    resumed_ = !from.files.empty();
+    ended_ = false;
+  }
+  const size_t n_lanes = std::min(options_.threads, options_.files.size());
+  std::vector<std::vector<FileLane::File>> shares(n_lanes);
+  for (uint32_t i = 0; i < options_.files.size(); ++i) {
+    const auto mark = std::ranges::find(from.files, i, &FileMark::file);
+    const uint64_t skip = mark == from.files.end() ? 0 : mark->lines;
+    if (skip != FileMark::kWhole) shares[i % n_lanes].push_back({i, options_.files[i], skip});
+  }
+  std::vector<Prefetch::Produce> producers;
+  producers.reserve(n_lanes);
+  for (auto& share : shares) {
+    auto lane = std::make_shared<Lane>(*this, std::move(share));
+    producers.emplace_back(
+        [lane](Batch& out, const std::stop_token& stop) { return lane->produce(out, stop); });
+  }
+  prefetch_ = std::make_unique<Prefetch>(std::move(producers), options_.prefetch);
+}
+
+bool QueueDataset::next(Batch& out) {
+  check<Error>(prefetch_ != nullptr, "begin_epoch comes before next");
+  const bool more = prefetch_->next(out);
+  const Lock lock(mutex_);
+  if (!more) {
+    if (ended_) return false;
+    ended_ = true;
+    tally_.finish();
+    check<DataError>(position_.batches > 0 || resumed_, "no instance in ", options_.files.size(),
+                     " files, the first is ", options_.files[0],
+                     options_.pipe.command.empty() ? "" : " | " + options_.pipe.command);
+    if (options_.audit) audit_note_ = audit_.finish(left_out_);
+    return false;
+  }
+  ++position_.batches;
+  for (const FileMark& mark : out.marks) {
+    const auto known = std::ranges::find(position_.files, mark.file, &FileMark::file);
+    if (known == position_.files.end())
+      position_.files.push_back(mark);
+    else
+      known->lines = mark.lines;
+  }
+  if (options_.audit) audit_.delivered(out.origins);
+  return true;
+}
+
+DataPosition QueueDataset::position() const {
+  const Lock lock(mutex_);
+  return position_;
+}
+
+std::vector<std::string> QueueDataset::notes() const {
+  const Lock lock(mutex_);
+  std::vector<std::string> notes = tally_.notes();
+  if (!audit_note_.empty()) notes.push_back(audit_note_);
+  return notes;
+}
+
+}  // namespace argosy

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace argosy {
+
+class Call;
+
+/// One batch's predictions and labels, and where a meter needs it the group (user) of each
+/// instance. Meters of clicks take a label above 0 as a click, 0 as none, and leave out the
+/// instances whose label is below 0.
+struct Observations {
+  std::span<const float> predictions, labels;
+  std::span<const uint64_t> groups = {};
+};
+
+/// A figure over all instances seen, which no mean over batches can give. In a steady state add()
+/// allocates nothing (gauc, which keeps its instances, grows). Thread safety: none; one per thread,
+/// joined by merge().
+class Meter {
+ public:
+  virtual ~Meter() = default;
+  /// Counts a batch, or none of it: throws DataError that names the position of a prediction or
+  /// label that is not finite, or of a prediction outside [0, 1] where that is no probability;
+  /// ConfigError where the groups are needed and missing.
+  virtual void add(const Observations& batch) = 0;
+  /// As if the other's batches had been added here. Throws ConfigError unless it is of the same
+  /// kind and has the same settings.
+  virtual void merge(const Meter& other) = 0;
+  /// Not-a-number as long as the figure is not defined: nothing seen, or an AUC of one class only.
+  virtual double value() const = 0;
+  /// Forgets all batches.
+  virtual void reset() = 0;
+  virtual bool needs_groups() const { return false; }
+};
+
+/// From "auc", "auc(buckets=4096)", "recall(threshold=0.5)" ...: one of meters/*.cc. Throws
+/// ConfigError naming the nearest meter or argument.
+std::unique_ptr<Meter> make_meter(std::string_view text);
+std::vector<std::string> meter_names();
+
+/// A file of meters/: its name is the meter's.
+struct MeterPlugin {
+  std::string name;
+  std::unique_ptr<Meter> (*make)(const Call& spec);
+};
+std::vector<MeterPlugin> builtin_meters();
+
+}  // namespace argosy
