@@ -27,8 +27,8 @@ struct IndexFeed {
 /// What a reader has to make of its slots for a program. Tables that are looked up by the same
 /// slots share a key set, so ids are deduplicated once.
 struct BatchLayout {
-  std::vector<ColumnFeed> columns;
-  std::vector<IndexFeed> indices;
+  std::vector<ColumnFeed> columns = {};
+  std::vector<IndexFeed> indices = {};
   size_t key_sets = 0;
 };
 

@@ -111,6 +111,10 @@ class FileSink final : public ByteSink {
   std::vector<std::byte> buffer_;
 };
 
+std::string table_file(const std::string& table, uint64_t generation) {
+  return fmt::format("{}.{}.rows", table, generation);
+}
+
 std::string manifest_path(const std::string& dir) { return dir + "/persistables.argosy"; }
 
 /// Of the checkpoint that is there; nothing if there is none, or none that can be read.
@@ -129,11 +133,15 @@ void save_checkpoint(Env& env, const std::string& dir, const std::vector<NamedTe
                      std::span<SparseTable* const> tables, const ResumePoint& resume) {
   env.make_directories(dir);
   const Manifest before = previous_manifest(env, dir);
+  // A save that was killed between its last two steps has left the tables it replaced.
+  for (const Manifest::Entry& old : before.tables)
+    if (before.generation > 1)
+      env.remove_file(dir + "/" + table_file(old.table, before.generation - 1));
   Manifest manifest{.resume = resume, .tables = {}, .generation = before.generation + 1};
   manifest.tables.reserve(tables.size());
   for (const SparseTable* table : tables) {
     const std::string& name = table->spec().name;
-    manifest.tables.push_back({name, fmt::format("{}.{}.rows", name, manifest.generation)});
+    manifest.tables.push_back({name, table_file(name, manifest.generation)});
     FileSink file(env, dir + "/" + manifest.tables.back().file);
     table->save(file);
     file.finish();

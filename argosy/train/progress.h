@@ -22,6 +22,7 @@ struct Progress {
   uint64_t resumed_at = 0;        // steps of the epoch that an earlier run has done
   uint64_t samples = 0;           // of this run, within the epoch
   double seconds = 0;             // since this run began the epoch
+  double reading = 0;             // of them, spent waiting for data, summed over the threads
   std::vector<Metric> metrics;    // of this step; the loss first
 
   double samples_per_second() const {

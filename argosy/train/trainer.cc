@@ -220,7 +220,9 @@ void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
     if (epoch.next == Next::stop || epoch.failure) return;
     ++epoch.under_way;
     lock.unlock();
+    const Env::Time asked = env_.now();
     const bool more = data.next(batch);
+    const Env::Duration waited = env_.now() - asked;
     if (more) {
       batch.step = ++steps_;
       communicator_->fetch(batch);
@@ -231,6 +233,7 @@ void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
     --epoch.under_way;
     epoch.changed.notify_all();
     if (!more) return;
+    epoch.progress.reading += std::chrono::duration<double>(waited).count();
     epoch.figures.add(batch.size,
                       [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
     after_step(epoch, batch.size);
@@ -252,7 +255,10 @@ void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
 void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
   if (workers_.size() == 1) {
     Batch& batch = workers_[0]->batch;
-    while (epoch.next == Next::go_on && data.next(batch)) {
+    while (epoch.next == Next::go_on) {
+      const Env::Time asked = env_.now();
+      if (!data.next(batch)) break;
+      epoch.progress.reading += std::chrono::duration<double>(env_.now() - asked).count();
       step_whole(batch, epoch.figures);
       after_step(epoch, batch.size);
       if (epoch.checkpoint_due()) checkpoint(data, epoch);
