@@ -1,5 +1,6 @@
 # A thin front door: CMake presets build, ctest tests, dev/ holds the scripts. `make help` lists it all.
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
 
 ctest = ctest --output-on-failure -j2 --test-dir
 build = cmake --build $(1) -j $(JOBS)
@@ -7,7 +8,7 @@ sources = $(shell find argosy apps bench examples tests -name '*.h' -o -name '*.
 
 .NOTPARALLEL:
 .PHONY: help setup build test demo bench format lint lint-quick sanitize sanitize-asan sanitize-tsan \
-        sanitize-short sanitize-asan-short sanitize-tsan-short test-fresh clean
+        sanitize-short sanitize-asan-short sanitize-tsan-short fuzz test-fresh clean
 
 help: ## List the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -54,6 +55,10 @@ sanitize-asan-short sanitize-tsan-short: sanitize-%: build-%/build.ninja
 	@$(call build,build-$*)
 	$(ctest) build-$*
 
+fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECONDS (60) each
+	@$(call build,build-fuzz)
+	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
+
 test-fresh: ## Prove `make demo` and `make test` in a bare Debian 12 chroot (root)
 	@dev/setup.sh fresh
 	dev/test_fresh.sh
@@ -66,6 +71,10 @@ configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v cca
 
 build/build.ninja: CMakePresets.json | setup
 	@$(call configure,release)
+
+build-fuzz/build.ninja: CMakePresets.json | setup
+	@dev/setup.sh fuzz
+	@$(call configure,fuzz)
 
 build-clang/build.ninja: CMakePresets.json | setup
 	@dev/setup.sh lint

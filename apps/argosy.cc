@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include "argosy/argosy.h"
+#include "argosy/data/generate.h"
+#include "argosy/zoo/runner.h"
 #include "bench/bench.h"
 
 namespace {
@@ -55,12 +58,125 @@ void print_results(const std::string& name, const BenchResults& results, bool js
   for (const auto& [key, value] : results) fmt::print("{:<28} {:>14.6g}\n", key, value);
 }
 
+/// The command line of `train` and `infer`.
+struct RunFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool check = false;
+};
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  command.add_option("-m,--config", flags.config, "YAML file, or its folder")->required();
+  command
+      .add_option("-o,--opt", flags.overrides,
+                  "set a key of the file: -o runner.epochs=2 runner.thread_num=4")
+      ->type_name("KEY=VALUE");
+}
+
+Config read_config(const RunFlags& flags) {
+  const bool folder = std::filesystem::is_directory(flags.config);
+  return load_config(folder ? flags.config + "/config.yaml" : flags.config, flags.overrides);
+}
+
+void add_train(CLI::App& app, RunFlags& flags) {
+  auto* train = app.add_subcommand("train", "Train the model of a YAML file");
+  add_run_flags(*train, flags);
+  train->add_flag("--check", flags.check, "build the model and look at the data, train nothing");
+  train->callback([&flags] {
+    const auto env = real_env();
+    const Config config = read_config(flags);
+    if (flags.check) return run_check(*env, config, stdout);
+    run_train(*env, config, stdout);
+  });
+}
+
+void add_infer(CLI::App& app, RunFlags& flags) {
+  auto* infer = app.add_subcommand("infer", "Evaluate the saved epochs of a YAML file's model");
+  add_run_flags(*infer, flags);
+  infer->callback([&flags] {
+    const auto env = real_env();
+    run_infer(*env, read_config(flags), stdout);
+  });
+}
+
+/// The command line of `gen`.
+struct GenFlags {
+  std::string out, format = "raw";
+  CriteoOptions criteo = {};
+  MnistOptions mnist = {};
+  HousingOptions housing = {};
+  TextOptions text = {};
+};
+
+void add_gen(CLI::App& app, GenFlags& flags) {
+  auto* gen = app.add_subcommand("gen", "Write data whose truth is known; same flags, same bytes");
+  gen->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    auto* one = gen->add_subcommand(name, help);
+    one->add_option("--out", flags.out, "folder to write into")->required();
+    return one;
+  };
+  auto* criteo = add("criteo", "Click logs of Criteo's form, with a known best AUC");
+  criteo->add_option("--rows", flags.criteo.rows)->capture_default_str();
+  criteo->add_option("--vocab", flags.criteo.vocab, "values of each slot")->capture_default_str();
+  criteo->add_option("--seed", flags.criteo.seed)->capture_default_str();
+  criteo->add_option("--first-row", flags.criteo.first_row, "number of the first row")
+      ->capture_default_str();
+  criteo->add_option("--files", flags.criteo.files)->capture_default_str();
+  criteo->add_option("--format", flags.format, "raw or multislot")
+      ->check(CLI::IsMember({"raw", "multislot"}))
+      ->capture_default_str();
+  criteo->callback([&flags] {
+    flags.criteo.format = flags.format == "raw" ? CriteoFormat::raw : CriteoFormat::multislot;
+    const auto env = real_env();
+    const CriteoReport report = generate_criteo(*env, flags.out, flags.criteo);
+    fmt::print("{}: {} rows, {} clicks in {} files; Bayes AUC {:.4f}, without crosses {:.4f}\n",
+               flags.out, report.rows, report.clicks, flags.criteo.files, report.bayes_auc,
+               report.additive_auc);
+  });
+
+  auto* mnist = add("mnist", "The four IDX files of MNIST, from ten noisy shapes");
+  mnist->add_option("--train", flags.mnist.train)->capture_default_str();
+  mnist->add_option("--test", flags.mnist.test)->capture_default_str();
+  mnist->add_option("--seed", flags.mnist.seed)->capture_default_str();
+  mnist->callback([&flags] {
+    generate_mnist(*real_env(), flags.out, flags.mnist);
+    fmt::print("{}: {} images to train, {} to test\n", flags.out, flags.mnist.train,
+               flags.mnist.test);
+  });
+
+  auto* housing = add("housing", "housing.data in the columns of the UCI file");
+  housing->add_option("--rows", flags.housing.rows)->capture_default_str();
+  housing->add_option("--seed", flags.housing.seed)->capture_default_str();
+  housing->callback([&flags] {
+    generate_housing(*real_env(), flags.out, flags.housing);
+    fmt::print("{}: {} rows\n", flags.out, flags.housing.rows);
+  });
+
+  auto* text = add("text", "A corpus for word vectors, with triples and analogies to test them");
+  text->add_option("--words", flags.text.words)->capture_default_str();
+  text->add_option("--vocab", flags.text.vocab)->capture_default_str();
+  text->add_option("--topics", flags.text.topics)->capture_default_str();
+  text->add_option("--seed", flags.text.seed)->capture_default_str();
+  text->callback([&flags] {
+    const TextReport report = generate_text(*real_env(), flags.out, flags.text);
+    fmt::print("{}: {} words in {} sentences, {} triples, {} analogies\n", flags.out, report.words,
+               report.sentences, report.triples, report.analogies);
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("argosy: distributed training of recommendation models");
   app.require_subcommand(1);
   app.set_version_flag("--version", ARGOSY_VERSION);
+
+  RunFlags run;
+  add_train(app, run);
+  add_infer(app, run);
+  GenFlags gen;
+  add_gen(app, gen);
 
   std::string file;
   bool dot = false, memory = false, json = false;

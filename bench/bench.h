@@ -23,7 +23,8 @@ struct Bench {
 
 std::map<std::string, Bench> all_benches();
 
-int64_t integer(const BenchFlags& flags, const std::string& name);  // throws ConfigError
+int64_t integer(const BenchFlags& flags, const std::string& name,
+                int64_t least = 1);  // throws ConfigError
 double seconds_now();
 double median(std::vector<double> values);
 Tensor random_floats(const Shape& shape, uint64_t seed);  // within 0.05 of 0

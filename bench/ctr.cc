@@ -122,8 +122,8 @@ BenchResults run(const BenchFlags& flags) {
   TrainerOptions options;
   options.optimizer = {.rule = flags.at("optimizer"), .learning_rate = "0.001"};
   options.strategy.threads = static_cast<int>(integer(flags, "threads"));
-  options.chunks = static_cast<int>(integer(flags, "chunks"));
-  const Pinned pinned(static_cast<int>(integer(flags, "cores")));
+  options.chunks = static_cast<int>(integer(flags, "chunks", 0));
+  const Pinned pinned(static_cast<int>(integer(flags, "cores", 0)));
   Trainer trainer(*env, ctr_dnn, options);
 
   constexpr size_t kBatches = 64;

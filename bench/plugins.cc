@@ -24,12 +24,12 @@ std::map<std::string, Bench> all_benches() {
   return all;
 }
 
-int64_t integer(const BenchFlags& flags, const std::string& name) {
+int64_t integer(const BenchFlags& flags, const std::string& name, int64_t least) {
   const std::string& text = flags.at(name);
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check<ConfigError>(error == std::errc() && stop == text.data() + text.size() && value > 0, "--",
-                     name, " ", text, ": expected a positive integer");
+  check<ConfigError>(error == std::errc() && stop == text.data() + text.size() && value >= least,
+                     "--", name, " ", text, ": expected an integer of at least ", least);
   return value;
 }
 

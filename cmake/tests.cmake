@@ -32,6 +32,10 @@ foreach(file IN LISTS files)
   if(ARGOSY_SANITIZE AND name STREQUAL "allocations_test")
     continue()  # it counts by an operator new of its own, and so do the sanitizers
   endif()
+  if(name STREQUAL "fuzz_smoke_test")
+    argosy_test(${name} ${file} tests/fuzz/targets.cc)
+    continue()
+  endif()
   argosy_test(${name} ${file})
 endforeach()
 

@@ -9,6 +9,7 @@ declare -A packages=(
           libyaml-cpp-dev libgtest-dev"
   [format]="clang-format"
   [lint]="clang clang-tidy"
+  [fuzz]="clang libclang-rt-14-dev"
   [fresh]="mmdebstrap"
 )
 

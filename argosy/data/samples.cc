@@ -21,10 +21,6 @@ std::string plain_or_packed(Env& env, const std::string& folder, const std::stri
   return env.file_exists(plain) ? plain : plain + ".gz";
 }
 
-struct Digits {
-  Tensor x, label;
-};
-
 Digits read_digits(Env& env, const std::string& folder, const std::string& prefix) {
   const std::string images_path = plain_or_packed(env, folder, prefix + "-images-idx3-ubyte");
   const std::string labels_path = plain_or_packed(env, folder, prefix + "-labels-idx1-ubyte");
@@ -39,35 +35,6 @@ Digits read_digits(Env& env, const std::string& folder, const std::string& prefi
   std::ranges::transform(images.as<uint8_t>(), digits.x.as<float>().begin(),
                          [](uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
   std::ranges::copy(labels.as<uint8_t>(), digits.label.as<int64_t>().begin());
-  return digits;
-}
-
-/// Images drawn around ten smooth shapes, with noise and a shift.
-Digits generate_digits(int64_t n, uint64_t seed) {
-  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32),
-                Tensor::uninitialized({n, 1}, DType::i64)};
-  const RandomStream random(seed);
-  auto x = digits.x.as<float>();
-  auto label = digits.label.as<int64_t>();
-  uint64_t draw = 0;
-  for (size_t i = 0; i < label.size(); ++i) {
-    const size_t digit = random.below(draw++, kClasses);
-    const int dx = static_cast<int>(random.below(draw++, 5)) - 2,
-              dy = static_cast<int>(random.below(draw++, 5)) - 2;
-    const RandomStream shape(17, digit);
-    for (size_t p = 0; p < kPixels; ++p) {
-      const double u = static_cast<double>(static_cast<int>(p % 28) + dx) / 28,
-                   v = static_cast<double>(static_cast<int>(p / 28) + dy) / 28;
-      double value = 0;
-      for (uint64_t blob = 0; blob < 4; ++blob) {
-        const double a = u - shape.uniform(2 * blob), b = v - shape.uniform(2 * blob + 1);
-        value += std::exp(-(a * a + b * b) * 60);
-      }
-      value += 1.5 * (random.uniform(draw++) - 0.5);
-      x[i * kPixels + p] = static_cast<float>(std::clamp(value, 0.0, 1.0));
-    }
-    label[i] = static_cast<int64_t>(digit);
-  }
   return digits;
 }
 
@@ -168,10 +135,53 @@ Tensor read_idx(Env& env, const std::string& path) {
   return tensor;
 }
 
+Digits generated_digits(int64_t n, uint64_t seed) {
+  Digits digits{Tensor::uninitialized({n, kPixels}, DType::f32),
+                Tensor::uninitialized({n, 1}, DType::i64)};
+  const RandomStream random(seed);
+  auto x = digits.x.as<float>();
+  auto label = digits.label.as<int64_t>();
+  uint64_t draw = 0;
+  for (size_t i = 0; i < label.size(); ++i) {
+    const size_t digit = random.below(draw++, kClasses);
+    const int dx = static_cast<int>(random.below(draw++, 5)) - 2,
+              dy = static_cast<int>(random.below(draw++, 5)) - 2;
+    const RandomStream shape(17, digit);
+    for (size_t p = 0; p < kPixels; ++p) {
+      const double u = static_cast<double>(static_cast<int>(p % 28) + dx) / 28,
+                   v = static_cast<double>(static_cast<int>(p / 28) + dy) / 28;
+      double value = 0;
+      for (uint64_t blob = 0; blob < 4; ++blob) {
+        const double a = u - shape.uniform(2 * blob), b = v - shape.uniform(2 * blob + 1);
+        value += std::exp(-(a * a + b * b) * 60);
+      }
+      value += 1.5 * (random.uniform(draw++) - 0.5);
+      x[i * kPixels + p] = static_cast<float>(std::clamp(value, 0.0, 1.0));
+    }
+    label[i] = static_cast<int64_t>(digit);
+  }
+  return digits;
+}
+
+std::vector<double> generated_houses(size_t rows, uint64_t seed) {
+  std::vector<double> values;
+  values.reserve(rows * (kFeatures + 1));
+  const RandomStream random(seed), weights(4);
+  for (size_t r = 0; r < rows; ++r) {
+    double price = 22.5;
+    for (size_t c = 0; c < kFeatures; ++c) {
+      values.push_back(random.uniform(r * 32 + c));
+      price += 2 * weights.normal(c) * (values.back() - 0.5);
+    }
+    values.push_back(price + random.normal(r * 16 + 8));
+  }
+  return values;
+}
+
 Samples mnist_samples(Env& env, const std::string& folder) {
   const bool real = !folder.empty();
-  const Digits train = real ? read_digits(env, folder, "train") : generate_digits(6000, 1);
-  const Digits test = real ? read_digits(env, folder, "t10k") : generate_digits(1000, 2);
+  const Digits train = real ? read_digits(env, folder, "train") : generated_digits(6000, 1);
+  const Digits test = real ? read_digits(env, folder, "t10k") : generated_digits(1000, 2);
   return {{{"x", train.x}, {"label", train.label}},
           {{"x", test.x}, {"label", test.label}},
           real ? "MNIST from " + folder
@@ -184,19 +194,8 @@ Samples housing_samples(Env& env, const std::string& folder) {
     return split_housing(read_numbers(env.read_file(path), kFeatures + 1, path),
                          "housing data from " + folder);
   }
-  constexpr size_t kRows = 506;
-  std::vector<double> rows;
-  const RandomStream random(3), weights(4);
-  for (size_t r = 0; r < kRows; ++r) {
-    double price = 22.5;
-    for (size_t c = 0; c < kFeatures; ++c) {
-      rows.push_back(random.uniform(r * 32 + c));
-      price += 2 * weights.normal(c) * (rows.back() - 0.5);
-    }
-    rows.push_back(price + random.normal(r * 16 + 8));
-  }
   return split_housing(
-      std::move(rows),
+      generated_houses(506, 3),
       "generated prices (set ARGOSY_DATA to a folder with uci_housing/ for the real ones)");
 }
 

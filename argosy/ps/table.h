@@ -12,12 +12,12 @@ namespace argosy {
 /// Everything a server needs to hold one table, as text and numbers: the same on every process.
 struct TableSpec {
   std::string name;
-  size_t dim = 1;                      // floats per row; of a dense parameter: per block
-  size_t elements = 0;                 // a dense parameter's size; 0: a sparse table
-  std::string rule = "sgd";            // rule.h
-  std::string init = "zeros";          // initializer.h
-  std::string learning_rate = "0.01";  // schedule.h
-  std::string regularizer, clip;       // gradient.h
+  size_t dim = 1;                           // floats per row; of a dense parameter: per block
+  size_t elements = 0;                      // a dense parameter's size; 0: a sparse table
+  std::string rule = "sgd";                 // rule.h
+  std::string init = "zeros";               // initializer.h
+  std::string learning_rate = "0.01";       // schedule.h
+  std::string regularizer = {}, clip = {};  // gradient.h
   uint64_t seed = 0;
   // Of sparse tables only:
   std::string entry = {};     // who gets a row: entry.h

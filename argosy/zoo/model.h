@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "argosy/nn/layers.h"
+#include "argosy/train/trainer.h"
+#include "argosy/zoo/config.h"
+#include "argosy/zoo/hyper.h"
+
+namespace argosy {
+
+/// What a model of the zoo is built from: features and a label, as `inputs:` declares them.
+struct Inputs {
+  Builder& g;
+  std::vector<std::string> slots;  // of ids
+  Var dense = {};                  // [batch, n]; null where the data have none
+  Var label = {};                  // [batch, 1]
+  nn::EmbeddingOptions rows = {};  // first values, and how several ids of a slot are pooled
+
+  /// Rows of a table for all slots, side by side: [batch, slots * dim].
+  Var embedding(const std::string& table, int64_t dim, nn::Where at = nn::Where::current()) const {
+    return nn::embedding(g, slots, table, dim, rows, at);
+  }
+  /// x and the dense features side by side.
+  Var with_dense(Var x, nn::Where at = nn::Where::current()) const;
+};
+
+/// What models of clicks have in common behind their logit [batch, 1]: the mean logistic loss, the
+/// prediction `predict` = sigmoid(logit), and its meters auc and batch_auc.
+ModelOutputs click_outputs(const Inputs& in, Var logit, nn::Where at = nn::Where::current());
+
+/// The weight of each id, summed over the slots, plus a linear function of the dense features:
+/// [batch, 1]. Table `first_order`, parameters dense.w and dense.b.
+Var first_order(const Inputs& in, nn::Where at = nn::Where::current());
+
+/// hyper_parameters that several models have, with PaddleRec's defaults.
+int64_t feature_dim(const Hyper& hyper);            // sparse_feature_dim
+std::vector<int64_t> fc_sizes(const Hyper& hyper);  // of a tower of relu layers
+
+/// A file of models/: its name is the model's.
+struct ModelPlugin {
+  std::string name;
+  ModelOutputs (*build)(const Inputs& in, const Hyper& hyper);
+};
+std::vector<ModelPlugin> builtin_models();
+std::vector<std::string> model_names();
+
+/// A model, ready for a Trainer, and the options of its tables.
+struct ModelSetup {
+  Model model;
+  TablesOptions tables;
+};
+/// The model that a configuration names or writes out as a network. Builds it once to check it:
+/// throws ConfigError for an unknown model, a hyper parameter that it does not use, options of a
+/// table that it does not have, and parameters that do not reach the loss.
+ModelSetup make_model(const Config& config);
+
+}  // namespace argosy

@@ -1,0 +1,296 @@
+#include "argosy/zoo/runner.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "argosy/base/error.h"
+#include "argosy/data/lines.h"
+#include "argosy/data/parse_lines.h"
+#include "argosy/train/trainer.h"
+#include "argosy/zoo/model.h"
+#include "argosy/zoo/sources.h"
+
+namespace argosy {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Chunks of a batch in a deterministic run: the same for any number of threads.
+constexpr int kChunks = 4;
+
+/// Lines as PaddleRec's loggers write them.
+class Log {
+ public:
+  explicit Log(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
+
+  void info(const std::string& message) const {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    // On a terminal a live line may stand here.
+    fmt::print(out_, "{}{:%Y-%m-%d %H:%M:%S} - INFO - {}\n", terminal_ ? "\r\033[K" : "", local,
+               message);
+    std::fflush(out_);
+  }
+  std::FILE* live() const { return terminal_ ? out_ : nullptr; }
+
+ private:
+  std::FILE* out_;
+  bool terminal_;
+};
+
+TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
+  TrainerOptions options;
+  options.optimizer = config.optimizer;
+  options.tables = setup.tables;
+  options.strategy.threads = static_cast<int>(config.runner.thread_num);
+  options.seed = static_cast<uint64_t>(config.runner.seed);
+  options.check_nan = config.runner.check_nan;
+  options.chunks = config.runner.deterministic ? kChunks : 0;
+  return options;
+}
+
+/// A role that a launcher gave this process, or "".
+std::string role_in_environment() {
+  for (const char* name : {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE"})
+    if (const char* value = std::getenv(name); value != nullptr && *value != 0)
+      return fmt::format("{}={}", name, value);
+  return "";
+}
+
+std::string figures_text(const std::vector<Metric>& metrics) {
+  std::string text;
+  for (const Metric& metric : metrics)
+    text += fmt::format("{}: {:.6f}, ", metric.name, metric.value);
+  return text;
+}
+
+std::string epoch_folder(const std::string& folder, int64_t epoch) {
+  return folder + "/" + std::to_string(epoch);
+}
+
+bool is_save(Env& env, const std::string& folder) {
+  return env.file_exists(folder + "/persistables.argosy");
+}
+
+/// The newest save below a folder: a checkpoint within an epoch, or the end of the last epoch.
+std::optional<std::string> newest_save(Env& env, const std::string& folder) {
+  std::optional<std::string> newest;
+  for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
+    newest = epoch_folder(folder, epoch);
+  const std::string within = folder + "/checkpoint";
+  if (!is_save(env, within)) return newest;
+  if (!newest) return within;
+  const auto written = [](const std::string& save) {
+    return fs::last_write_time(save + "/persistables.argosy");
+  };
+  return written(within) > written(*newest) ? within : newest;
+}
+
+/// The loop of one training: what is printed and what is saved when.
+class Training {
+ public:
+  Training(Env& env, const Config& config, std::FILE* out)
+      : env_(env),
+        config_(config),
+        runner_(config.runner),
+        log_(out),
+        setup_(make_model(config)),
+        trainer_(env, setup_.model, trainer_options(config, setup_)),
+        train_(make_train_data(config, trainer_.plan(), setup_.tables)),
+        test_(make_test_data(config, trainer_.plan(), setup_.tables)) {}
+
+  TrainResult run() {
+    FitOptions options;
+    options.epochs = static_cast<int>(runner_.epochs);
+    options.show = log_.live();
+    options.on_step_every = static_cast<uint64_t>(runner_.print_interval);
+    options.on_step = [this](const Progress& progress) { return tell_step(progress); };
+    options.on_epoch = [this](const Progress& progress, const auto&) {
+      return end_epoch(progress);
+    };
+    options.checkpoint_every = static_cast<uint64_t>(runner_.save_interval);
+    options.checkpoint = [this](const ResumePoint& point) {
+      trainer_.save(runner_.model_save_path + "/checkpoint", point);
+    };
+    options.resume = start();
+    if (options.resume && options.resume->epoch > options.epochs) {
+      log_.info(fmt::format("all {} epochs are trained, nothing is left to do", options.epochs));
+      return {};
+    }
+    const Progress last = trainer_.fit(*train_, options);
+    result_.train = last.metrics;
+    result_.examples_per_second = last.samples_per_second();
+    if (test_ != nullptr) {
+      result_.test = trainer_.evaluate(*test_);
+      log_.info(fmt::format("test: {}on {}", figures_text(result_.test), config_.infer.data_dir));
+    }
+    return result_;
+  }
+
+ private:
+  /// Loads what the configuration says to start from.
+  std::optional<ResumePoint> start() {
+    if (runner_.resume) {
+      if (const auto save = newest_save(env_, runner_.model_save_path)) {
+        const ResumePoint point = trainer_.load(*save);
+        log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", *save,
+                              point.epoch - 1, point.data.batches));
+        return point;
+      }
+      log_.info(fmt::format("resume: no save below {}, starting anew", runner_.model_save_path));
+    }
+    const std::string& first =
+        runner_.model_init_path.empty() ? runner_.warmup_model_path : runner_.model_init_path;
+    if (first.empty()) return std::nullopt;
+    trainer_.load(first);
+    log_.info("load model from " + first);
+    return std::nullopt;
+  }
+
+  Next tell_step(const Progress& progress) {
+    // Of the steps since the line before, as PaddleRec's averages are.
+    const double steps = static_cast<double>(progress.step - told_.step);
+    const double samples = static_cast<double>(progress.samples - told_.samples);
+    const double seconds = progress.seconds - told_.seconds;
+    log_.info(fmt::format(
+        "epoch: {}, batch_id: {}, {}avg_reader_cost: {:.5f} sec, avg_batch_cost: {:.5f} sec, "
+        "avg_samples: {:.5f}, ips: {:.5f} ins/s",
+        progress.epoch - 1, progress.step - 1, figures_text(progress.metrics),
+        (progress.reading - told_.reading) / steps, seconds / steps, samples / steps,
+        seconds > 0 ? samples / seconds : 0));
+    told_ = progress;
+    return Next::go_on;
+  }
+
+  Next end_epoch(const Progress& progress) {
+    told_ = {};
+    ++result_.epochs;
+    log_.info(fmt::format("epoch: {} done, {}epoch time: {:.2f} s, ips: {:.5f} {}/sec",
+                          progress.epoch - 1, figures_text(progress.metrics), progress.seconds,
+                          per_second(progress), runner_.example_count_method));
+    if (config_.runner.dataset_debug)
+      log_.info(fmt::format("reading: {:.2f} s of {:.2f} s were spent waiting for data, {:.1f} %",
+                            progress.reading, progress.seconds,
+                            100 * progress.reading / std::max(progress.seconds, 1e-9)));
+    for (const std::string& note : train_->notes()) log_.info(note);
+    const std::string folder = epoch_folder(runner_.model_save_path, progress.epoch - 1);
+    trainer_.save(folder, {.epoch = progress.epoch + 1});
+    if (runner_.use_inference) trainer_.export_inference(folder);
+    log_.info("Already save model in " + folder);
+    return Next::go_on;
+  }
+
+  double per_second(const Progress& progress) const {
+    const double ids = static_cast<double>(config_.inputs.slots.size());
+    return progress.samples_per_second() * (runner_.example_count_method == "word" ? ids : 1);
+  }
+
+  Env& env_;
+  const Config& config_;
+  const Runner& runner_;
+  Log log_;
+  ModelSetup setup_;
+  Trainer trainer_;
+  std::unique_ptr<Dataset> train_, test_;
+  Progress told_;
+  TrainResult result_;
+};
+
+void introduce(const Config& config, const Log& log, std::FILE* out) {
+  fmt::print(out, "{}", describe(config));
+  for (const std::string& note : config.notes) log.info(note);
+}
+
+/// Says that a run is local although its configuration names a way to share parameters.
+void check_roles(const Config& config, const Log& log) {
+  const std::string role = role_in_environment();
+  check<ConfigError>(role.empty(), "the environment says ", role,
+                     ", but this version trains in one process");
+  if (config.given.contains("runner.sync_mode") && config.runner.sync_mode != "local")
+    log.info(
+        fmt::format("no TRAINING_ROLE in the environment: training is local, sync_mode {} "
+                    "needs servers and workers",
+                    config.runner.sync_mode));
+}
+
+/// Parses the beginning of a file as a run would.
+void check_file(const FileOptions& options, const std::string& path, const Log& log) {
+  constexpr size_t kRows = 100;
+  const auto parser = make_parser(options.parser, options.slots);
+  Lines lines(options.pipe.command.empty() ? open_file(path) : open_pipe(path, options.pipe));
+  Columns columns(parser->slots());
+  LineTally tally(options.max_bad_ratio);
+  parse_lines(lines, *parser, kRows, columns, tally);
+  tally.finish();
+  check<DataError>(columns.rows() > 0, path, ": has no instance");
+  log.info(fmt::format("{}: the first {} instances parse, {} bad lines", path, columns.rows(),
+                       tally.bad_lines()));
+}
+
+}  // namespace
+
+TrainResult run_train(Env& env, const Config& config, std::FILE* out) {
+  const Log log(out);
+  introduce(config, log, out);
+  check_roles(config, log);
+  generate_if_missing(env, config, out);
+  return Training(env, config, out).run();
+}
+
+std::vector<Metric> run_infer(Env& env, const Config& config, std::FILE* out) {
+  const Log log(out);
+  introduce(config, log, out);
+  generate_if_missing(env, config, out);
+  const Runner& runner = config.runner;
+  const ModelSetup setup = make_model(config);
+  Trainer trainer(env, setup.model, trainer_options(config, setup));
+  const auto test = make_test_data(config, trainer.plan(), setup.tables);
+  check<ConfigError>(test != nullptr, config.path, ": runner.test_data_dir '",
+                     config.infer.data_dir, "' has no data to infer on");
+  const std::string& folder =
+      runner.infer_load_path.empty() ? runner.model_save_path : runner.infer_load_path;
+  const int64_t end = runner.infer_end_epoch > 0 ? runner.infer_end_epoch : runner.epochs;
+  check<ConfigError>(runner.infer_start_epoch < end, "runner.infer_start_epoch is ",
+                     runner.infer_start_epoch, ", expected less than the end, ", end);
+  std::vector<Metric> result;
+  for (int64_t epoch = runner.infer_start_epoch; epoch < end; ++epoch) {
+    const std::string save = epoch_folder(folder, epoch);
+    trainer.load(save);
+    log.info("load model epoch " + std::to_string(epoch) + " from " + save);
+    const Env::Time start = env.now();
+    result = trainer.evaluate(*test);
+    log.info(fmt::format("epoch: {} done, {}epoch time: {:.2f} s", epoch, figures_text(result),
+                         std::chrono::duration<double>(env.now() - start).count()));
+  }
+  return result;
+}
+
+void run_check(Env& env, const Config& config, std::FILE* out) {
+  const Log log(out);
+  introduce(config, log, out);
+  const ModelSetup setup = make_model(config);
+  const Trainer trainer(env, setup.model, trainer_options(config, setup));
+  size_t parameters = 0;
+  for (const TableSpec& table : trainer.plan().tables) parameters += table.elements;
+  log.info(fmt::format("the model is built: {} dense parameters, {} tables of rows", parameters,
+                       std::ranges::count(trainer.plan().tables, size_t{0}, &TableSpec::elements)));
+  if (!config.runner.generate.empty() && !fs::exists(config.train.data_dir)) {
+    log.info(fmt::format("{} is missing and would be generated by {}", config.train.data_dir,
+                         config.runner.generate));
+    return;
+  }
+  const FileOptions options = file_options(config, config.train, trainer.plan(), setup.tables,
+                                           config.runner.train_batch_size);
+  static_cast<void>(make_train_data(config, trainer.plan(), setup.tables));
+  for (const std::string& path : options.files) check_file(options, path, log);
+}
+
+}  // namespace argosy

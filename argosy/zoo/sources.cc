@@ -1,0 +1,123 @@
+#include "argosy/zoo/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "argosy/base/call.h"
+#include "argosy/base/error.h"
+#include "argosy/data/file_list.h"
+#include "argosy/data/generate.h"
+
+namespace argosy {
+namespace {
+
+constexpr uint64_t kTestShare = 10;  // one test row for so many that train
+
+/// The ids that tables with a declared size take, by slot.
+void limit_ids(const Plan& plan, const TablesOptions& tables, std::vector<SlotSpec>& slots) {
+  for (size_t i = 0; i < plan.tables.size(); ++i) {
+    const auto options = tables.find(plan.tables[i].name);
+    if (plan.tables[i].elements > 0 || options == tables.end() || options->second.size == 0)
+      continue;
+    for (const IndexFeed& lookup : plan.layout.indices) {
+      if (lookup.key_set != plan.key_sets[i]) continue;
+      for (SlotSpec& slot : slots)
+        if (std::ranges::find(lookup.slots, slot.name) != lookup.slots.end())
+          slot.limit =
+              slot.limit == 0 ? options->second.size : std::min(slot.limit, options->second.size);
+    }
+  }
+}
+
+uint64_t whole(const Call& call, const char* name, uint64_t otherwise) {
+  const double value = call.number(SIZE_MAX, name, static_cast<double>(otherwise));
+  check<ConfigError>(
+      value >= 1 && value <= 1e15 && value == static_cast<double>(static_cast<uint64_t>(value)),
+      "runner.generate: ", name, " must be a whole number of at least 1");
+  return static_cast<uint64_t>(value);
+}
+
+}  // namespace
+
+void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
+  const std::string& folder = config.train.data_dir;
+  if (config.runner.generate.empty() || folder.empty() || std::filesystem::exists(folder)) return;
+  const Call call(config.runner.generate);
+  check<ConfigError>(call.name() == "criteo", "runner.generate: '", call.text(),
+                     "', expected criteo(rows=..., vocab=..., seed=..., files=..., format=...)");
+  call.expect("generate", 0, {"rows", "vocab", "seed", "files", "format", "test_rows"});
+  CriteoOptions options;
+  options.rows = whole(call, "rows", options.rows);
+  options.vocab = whole(call, "vocab", options.vocab);
+  options.seed = whole(call, "seed", options.seed);
+  options.files = whole(call, "files", options.files);
+  const std::string format = call.word("format", "raw");
+  check<ConfigError>(format == "raw" || format == "multislot", "runner.generate: format ", format,
+                     ", expected raw or multislot");
+  options.format = format == "raw" ? CriteoFormat::raw : CriteoFormat::multislot;
+
+  const CriteoReport train = generate_criteo(env, folder, options);
+  fmt::print(log, "{} was missing: generated {} rows of {} (Bayes AUC {:.4f})\n", folder,
+             train.rows, call.text(), train.bayes_auc);
+  const std::string& test_folder = config.infer.data_dir;
+  if (test_folder.empty() || std::filesystem::exists(test_folder)) return;
+  options.first_row = options.rows;
+  options.rows = whole(call, "test_rows", std::max<uint64_t>(options.rows / kTestShare, 1));
+  options.files = 1;
+  const CriteoReport test = generate_criteo(env, test_folder, options);
+  fmt::print(log, "{} was missing: generated {} further rows (Bayes AUC {:.4f})\n", test_folder,
+             test.rows, test.bayes_auc);
+}
+
+FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
+                         const TablesOptions& tables, int64_t batch_size) {
+  const Runner& runner = config.runner;
+  check<ConfigError>(!reading.data_dir.empty(), config.path, ": names no folder with data");
+  FileOptions options;
+  options.files = list_files(std::vector{reading.data_dir});
+  options.parser = reading.parser;
+  options.slots = config.inputs.columns;
+  limit_ids(plan, tables, options.slots);
+  options.pipe = {.command = reading.pipe_command, .directory = config.folder};
+  options.batch_size = static_cast<size_t>(batch_size);
+  // A deterministic run reads in the order of the files, whatever the number of threads.
+  const int64_t threads = runner.reader_threads > 0 ? runner.reader_threads
+                          : runner.deterministic    ? 1
+                                                 : std::max(runner.num_workers, runner.thread_num);
+  options.threads = static_cast<size_t>(threads);
+  options.max_bad_ratio = runner.max_bad_ratio;
+  options.audit = runner.audit;
+  return options;
+}
+
+namespace {
+
+std::unique_ptr<Dataset> make_data(const Reading& reading, FileOptions options, bool shuffle,
+                                   const Plan& plan) {
+  options.drop_last = reading.type == "DataLoader" || reading.type == "RecDataset";
+  if (reading.type == "InmemoryDataset" || shuffle)
+    return std::make_unique<InMemoryDataset>(plan.layout, std::move(options), shuffle);
+  return std::make_unique<QueueDataset>(plan.layout, std::move(options));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
+                                         const TablesOptions& tables) {
+  return make_data(config.train,
+                   file_options(config, config.train, plan, tables, config.runner.train_batch_size),
+                   config.runner.shuffle, plan);
+}
+
+std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,
+                                        const TablesOptions& tables) {
+  const std::string& folder = config.infer.data_dir;
+  if (folder.empty() || !std::filesystem::exists(folder)) return nullptr;
+  FileOptions options =
+      file_options(config, config.infer, plan, tables, config.runner.infer_batch_size);
+  return std::make_unique<QueueDataset>(plan.layout, std::move(options));
+}
+
+}  // namespace argosy

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "argosy/base/env.h"
+#include "argosy/data/dataset.h"
+#include "argosy/data/file_dataset.h"
+#include "argosy/fleet/plan.h"
+#include "argosy/zoo/config.h"
+
+namespace argosy {
+
+/// Makes the data that `runner.generate` describes where train_data_dir is missing, and says so.
+void generate_if_missing(Env& env, const Config& config, std::FILE* log);
+
+/// How the files of a reading become batches of the plan's layout. Throws ConfigError where there
+/// is no file.
+FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
+                         const TablesOptions& tables, int64_t batch_size);
+
+std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
+                                         const TablesOptions& tables);
+/// Null where the configuration has no test data, or there are none.
+std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,
+                                        const TablesOptions& tables);
+
+}  // namespace argosy

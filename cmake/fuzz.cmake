@@ -1,0 +1,18 @@
+# fuzz_<target> for each parser and each other reader of bytes that tests/fuzz/targets.cc knows.
+file(GLOB parsers CONFIGURE_DEPENDS argosy/data/parsers/*.cc)
+list(FILTER parsers EXCLUDE REGEX "(_test|_support|/plugins)\\.cc$")
+set(targets yaml program saved_model sparse_table call)
+foreach(file IN LISTS parsers)
+  cmake_path(GET file STEM name)
+  list(APPEND targets parser_${name})
+endforeach()
+
+add_library(fuzz_targets STATIC tests/fuzz/targets.cc)
+target_link_libraries(fuzz_targets PUBLIC argosy)
+foreach(target IN LISTS targets)
+  add_executable(fuzz_${target} tests/fuzz/libfuzzer_main.cc)
+  target_compile_definitions(fuzz_${target} PRIVATE FUZZ_TARGET="${target}")
+  target_link_libraries(fuzz_${target} PRIVATE fuzz_targets)
+  target_link_options(fuzz_${target} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endforeach()

@@ -1,0 +1,168 @@
+#include "targets.h"
+
+#include "argosy/base/call.h"
+#include "argosy/base/env.h"
+#include "argosy/base/error.h"
+#include "argosy/data/byte_stream.h"
+#include "argosy/data/line_tally.h"
+#include "argosy/data/parse_lines.h"
+#include "argosy/graph/program.h"
+#include "argosy/ps/sparse_table.h"
+#include "argosy/train/saved_model.h"
+#include "argosy/zoo/config.h"
+
+namespace argosy::fuzz {
+namespace {
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string string_of(std::span<const std::byte> bytes) { return std::string(text_of(bytes)); }
+
+/// One file in memory, whatever its name.
+class MemoryEnv final : public Env {
+ public:
+  explicit MemoryEnv(std::span<const std::byte> bytes = {})
+      : content_(bytes.begin(), bytes.end()) {}
+  std::span<const std::byte> content() const { return content_; }
+
+  Time now() override { return {}; }
+  TimerId schedule(Duration, std::function<void()>) override { return 0; }
+  bool cancel(TimerId) override { return false; }
+  uint64_t random() override { return 0; }
+  std::unique_ptr<WritableFile> create_file(const std::string&) override {
+    return std::make_unique<File>(content_);
+  }
+  std::vector<std::byte> read_file(const std::string&) override { return content_; }
+  bool file_exists(const std::string&) override { return true; }
+  void rename_file(const std::string&, const std::string&) override {}
+  void remove_file(const std::string&) override {}
+  void make_directories(const std::string&) override {}
+
+ private:
+  class File final : public WritableFile {
+   public:
+    explicit File(std::vector<std::byte>& content) : content_(content) {}
+    void append(std::span<const std::byte> bytes) override {
+      content_.insert(content_.end(), bytes.begin(), bytes.end());
+    }
+    void sync() override {}
+
+   private:
+    std::vector<std::byte>& content_;
+  };
+
+  std::vector<std::byte> content_;
+};
+
+void allow_errors(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error&) {  // one clear line is what a user wants to see
+  }
+}
+
+/// Parsers that do not say what their lines hold get these slots.
+std::vector<SlotSpec> slots_for(const std::string& parser) {
+  if (parser == "multislot" || parser == "slot_text")
+    return {{"click", SlotKind::ids, 1},
+            {"dense", SlotKind::floats, 2},
+            {"1", SlotKind::ids, 0, EmptySlot::empty},
+            {"2", SlotKind::ids, 1, EmptySlot::pad, 1000}};
+  return {};
+}
+
+std::string spec_for(const std::string& parser) {
+  return parser == "csv" ? "csv(columns=label:float;C1:id;C2:hash;x:float, header=1, empty=pad)"
+                         : parser;
+}
+
+std::vector<std::string> seeds_for(const std::string& parser) {
+  if (parser == "multislot") return {"1 1 2 0.5 -1e3 3 7 8 9 1 5\n", "1 0 2 0 0 0 1 999\r\n"};
+  if (parser == "slot_text") return {"click:1 dense:0.1 dense:2 1:5 1:6 2:9\n"};
+  if (parser == "libsvm") return {"1 1:0.5 7:1 9:-3e-2\n"};
+  if (parser == "libffm") return {"0 0:11:1 1:22:0.5\n"};
+  if (parser == "csv") return {"label,C1,C2,x\n1,17,x,0.5\n0,,\"a,b\",1e9\n"};
+  std::string criteo = "1";
+  for (int i = 0; i < 13; ++i) criteo += i % 3 == 0 ? "\t" : "\t" + std::to_string(i - 2);
+  for (int i = 0; i < 26; ++i) criteo += i % 5 == 0 ? "\t" : "\t68fd1e64";
+  return {criteo + "\n"};
+}
+
+void parse_all(const Parser& parser, std::span<const std::byte> bytes) {
+  Lines lines(unpack(memory_stream({bytes.begin(), bytes.end()}, "fuzz")),
+              {.block = 64, .longest_line = 4096});
+  Columns columns(parser.slots());
+  LineTally tally(1.0);
+  while (parse_lines(lines, parser, columns.rows() + 16, columns, tally)) {
+    if (columns.rows() > 1000) columns.clear();
+  }
+}
+
+Target parser_target(const std::string& name) {
+  // Settings that a format does not take are the target's fault, not the bytes'.
+  std::shared_ptr<const Parser> parser = make_parser(spec_for(name), slots_for(name));
+  return {[parser](auto bytes) { allow_errors([&] { parse_all(*parser, bytes); }); },
+          seeds_for(name)};
+}
+
+std::string saved_model_seed() {
+  MemoryEnv env;
+  save_model(env, "seed", {"program", {{"w", Tensor({2, 3})}, {"@step", Tensor({1}, DType::i64)}}});
+  return string_of(env.content());
+}
+
+const TableSpec kTable{.name = "rows", .dim = 3, .rule = "adagrad", .entry = "count_filter(2)"};
+
+std::string sparse_table_seed() {
+  SparseTable table(kTable);
+  const std::vector<Key> keys = {1, 5, 1, 9, 5};
+  std::vector<float> rows(keys.size() * kTable.dim);
+  table.pull(keys, rows);
+  ByteBuffer out;
+  table.save(out);
+  return string_of(out.bytes());
+}
+
+}  // namespace
+
+std::map<std::string, Target> all_targets() {
+  std::map<std::string, Target> targets;
+  for (const std::string& name : parser_names())
+    targets.emplace("parser_" + name, parser_target(name));
+  targets["yaml"] = {
+      [](auto bytes) {
+        allow_errors([&] { parse_config(text_of(bytes), "models/rank/dnn/config.yaml"); });
+      },
+      {"runner:\n  epochs: 2\n  train_data_dir: data\n  print_interval: 10\nhyper_parameters:\n"
+       "  fc_sizes: [400, 400]\n  optimizer: {class: Adam, learning_rate: 0.001}\n",
+       "inputs: {dense: 13, slots: C1..C26, label: click}\ntables:\n  factors: {dim: 10}\n"
+       "network:\n  emb: embedding(slots, table=factors)\n  logit: linear(emb, size=1)\n"
+       "loss: logistic_loss(logit, label)\nmetrics: {auc: auc(sigmoid(logit), label)}\n"}};
+  targets["program"] = {
+      [](auto bytes) { allow_errors([&] { Program::parse(text_of(bytes), "fuzz"); }); },
+      {"argosy program 1\ninput %0 x f32[-1,13]\nparam %1 fc.w f32[13,1] init=\"zeros\"\n"
+       "%2 predict f32[-1,1] = linear(%0, %1) {activation=\"tanh\"}\noutput %2\n"}};
+  targets["saved_model"] = {[](auto bytes) {
+                              MemoryEnv env(bytes);
+                              allow_errors([&] { load_model(env, "fuzz"); });
+                            },
+                            {saved_model_seed()}};
+  targets["sparse_table"] = {[](auto bytes) {
+                               SparseTable table(kTable);
+                               ByteSource in(bytes, "fuzz");
+                               allow_errors([&] { table.load(in); });
+                             },
+                             {sparse_table_seed()}};
+  targets["call"] = {[](auto bytes) {
+                       allow_errors([&] {
+                         const Call call(text_of(bytes));
+                         call.numbers();
+                       });
+                     },
+                     {"uniform(-0.1, 0.1)", "adam(beta1=0.9, beta2=0.999)"}};
+  return targets;
+}
+
+}  // namespace argosy::fuzz
