@@ -22,9 +22,8 @@ build: build/build.ninja ## Build everything; programs land in build/bin/
 test: build ## Build and run all tests
 	$(ctest) build
 
-demo: build ## Train fit-a-line and an MNIST network, with progress
-	build/bin/fit_a_line
-	build/bin/mnist_mlp
+demo: build ## Generate click logs, train CTR-DNN on them, and compare its AUC with the best possible
+	build/bin/argosy train -m examples/ctr_demo/config.yaml
 
 bench: build ## Print the speed of this machine as JSON
 	build/bin/argosy bench mlp --json

@@ -3,6 +3,8 @@
 /// Umbrella for people who write models and training programs.
 #include "argosy/base/error.h"
 #include "argosy/data/dataset.h"
+#include "argosy/data/dataset_factory.h"
+#include "argosy/data/generate.h"
 #include "argosy/data/samples.h"
 #include "argosy/graph/builder.h"
 #include "argosy/graph/executor.h"
@@ -11,4 +13,5 @@
 #include "argosy/nn/layers.h"
 #include "argosy/tensor/tensor.h"
 #include "argosy/train/predictor.h"
+#include "argosy/train/train_from_dataset.h"
 #include "argosy/train/trainer.h"

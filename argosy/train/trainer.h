@@ -98,6 +98,8 @@ class Trainer {
   void export_inference(const std::string& dir);
 
   const Plan& plan() const { return plan_; }
+  /// The loss, the model's metrics, its meters.
+  const std::vector<std::string>& figure_names() const { return measures_.names; }
   Communicator& communicator() { return *communicator_; }
 
  private:

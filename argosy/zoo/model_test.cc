@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 
 #include "argosy/base/rng.h"
 #include "argosy/data/file_dataset.h"
@@ -23,14 +23,16 @@ Config small_config(const std::string& model, const std::string& hyper = "") {
                       "small.yaml");
 }
 
-std::string small_sizes(const std::string& model) {
-  if (model == "lr") return "sparse_feature_number: 150";
-  const std::string dim = "sparse_feature_number: 150, sparse_feature_dim: 4";
-  return model == "fm" ? dim : dim + ", fc_sizes: [8, 4]";
-}
-
 std::string refusal(const Config& config) {
   return message_of<ConfigError>([&] { static_cast<void>(make_model(config)); });
+}
+
+/// Small sizes for those of these keys that the model has.
+std::string small_sizes(const std::string& model) {
+  std::string sizes = "sparse_feature_number: 150";
+  for (const char* more : {", sparse_feature_dim: 4", ", fc_sizes: [8, 4]"})
+    if (refusal(small_config(model, sizes + more)) == "nothing was thrown") sizes += more;
+  return sizes;
 }
 
 Program training_program(const Config& config) {
@@ -129,6 +131,33 @@ TEST_P(EveryModel, LearnsFromClicks) {
 
 TEST(ZooModel, DnnIsGolden) {
   expect_golden("zoo_dnn.txt", training_program(small_config("dnn", small_sizes("dnn"))).text());
+}
+
+TEST(ZooModel, EveryConfigurationOfTheTreeBuilds) {
+  size_t found = 0;
+  const std::filesystem::path models = std::string(ARGOSY_SOURCE_DIR) + "/models";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(models)) {
+    if (entry.path().filename() != "config.yaml") continue;
+    SCOPED_TRACE(entry.path().string());
+    const Config config = load_config(entry.path().string());
+    EXPECT_FALSE(make_model(config).tables.empty());
+    EXPECT_FALSE(config.runner.generate.empty());
+    EXPECT_TRUE(config.notes.empty()) << config.notes.front();
+    ++found;
+  }
+  EXPECT_GE(found, 7U);
+}
+
+TEST(ZooModel, TheNetworkInYamlIsTheModelInCpp) {
+  const auto shapes = [](const std::string& folder) {
+    const Program program = training_program(
+        load_config(std::string(ARGOSY_SOURCE_DIR) + "/models/rank/" + folder + "/config.yaml"));
+    std::vector<std::string> ops;
+    for (const Node& node : program.nodes)
+      if (node.phase == Phase::backward) ops.push_back(signature(program, node));
+    return ops;
+  };
+  EXPECT_EQ(shapes("dnn_network"), shapes("dnn"));
 }
 
 TEST(ZooModel, UnknownModelsAreNamedWithTheNearest) {

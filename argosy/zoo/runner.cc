@@ -131,11 +131,24 @@ class Training {
     if (test_ != nullptr) {
       result_.test = trainer_.evaluate(*test_);
       log_.info(fmt::format("test: {}on {}", figures_text(result_.test), config_.infer.data_dir));
+      compare_with_truth();
     }
     return result_;
   }
 
  private:
+  /// Of generated data the best possible AUC is known.
+  void compare_with_truth() {
+    const auto best = best_auc(env_, config_.infer.data_dir);
+    const auto ours = std::ranges::find(result_.test, "auc", &Metric::name);
+    if (!best || ours == result_.test.end()) return;
+    constexpr double kChance = 0.5;
+    log_.info(
+        fmt::format("test AUC {:.4f}, the best possible is {:.4f}: {:.3f} of what can be "
+                    "learned beyond chance",
+                    ours->value, *best, (ours->value - kChance) / (*best - kChance)));
+  }
+
   /// Loads what the configuration says to start from.
   std::optional<ResumePoint> start() {
     if (runner_.resume) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "argosy/base/call.h"
@@ -39,6 +40,19 @@ uint64_t whole(const Call& call, const char* name, uint64_t otherwise) {
   return static_cast<uint64_t>(value);
 }
 
+/// Beside the parts of a generated folder: the best possible AUC. Hidden, so it is no part.
+constexpr const char* kTruth = "/.best_auc";
+
+void generate_folder(Env& env, const std::string& folder, const CriteoOptions& options,
+                     std::FILE* log) {
+  const CriteoReport report = generate_criteo(env, folder, options);
+  const std::string truth = fmt::format("{:.6f}\n", report.bayes_auc);
+  write_file_atomically(env, folder + kTruth, std::as_bytes(std::span(truth)));
+  fmt::print(log, "{} was missing: generated {} rows with {} clicks, best possible AUC {:.4f}\n",
+             folder, report.rows, report.clicks, report.bayes_auc);
+  std::fflush(log);
+}
+
 }  // namespace
 
 void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
@@ -58,17 +72,23 @@ void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
                      ", expected raw or multislot");
   options.format = format == "raw" ? CriteoFormat::raw : CriteoFormat::multislot;
 
-  const CriteoReport train = generate_criteo(env, folder, options);
-  fmt::print(log, "{} was missing: generated {} rows of {} (Bayes AUC {:.4f})\n", folder,
-             train.rows, call.text(), train.bayes_auc);
+  generate_folder(env, folder, options, log);
   const std::string& test_folder = config.infer.data_dir;
   if (test_folder.empty() || std::filesystem::exists(test_folder)) return;
   options.first_row = options.rows;
   options.rows = whole(call, "test_rows", std::max<uint64_t>(options.rows / kTestShare, 1));
   options.files = 1;
-  const CriteoReport test = generate_criteo(env, test_folder, options);
-  fmt::print(log, "{} was missing: generated {} further rows (Bayes AUC {:.4f})\n", test_folder,
-             test.rows, test.bayes_auc);
+  generate_folder(env, test_folder, options, log);
+}
+
+std::optional<double> best_auc(Env& env, const std::string& folder) {
+  const std::string path = folder + kTruth;
+  if (!env.file_exists(path)) return std::nullopt;
+  const std::vector<std::byte> bytes = env.read_file(path);
+  double auc = 0;
+  const char* const text = reinterpret_cast<const char*>(bytes.data());
+  const auto [end, error] = std::from_chars(text, text + bytes.size(), auc);
+  return error == std::errc() ? std::optional(auc) : std::nullopt;
 }
 
 FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "argosy/base/env.h"
@@ -14,6 +15,9 @@ namespace argosy {
 
 /// Makes the data that `runner.generate` describes where train_data_dir is missing, and says so.
 void generate_if_missing(Env& env, const Config& config, std::FILE* log);
+
+/// The best AUC any model can have on the data of a folder, where they were generated.
+std::optional<double> best_auc(Env& env, const std::string& folder);
 
 /// How the files of a reading become batches of the plan's layout. Throws ConfigError where there
 /// is no file.
