@@ -347,9 +347,10 @@ ResumePoint Trainer::load(const std::string& dir) {
   return resume;
 }
 
-void Trainer::export_inference(const std::string& dir) {
+void Trainer::export_inference(const std::string& dir, std::vector<std::string> predictions) {
   communicator_->drain();
-  save_inference(env_, dir, plan_.worker, prediction_names_, communicator_->persistables(),
+  if (predictions.empty()) predictions = prediction_names_;
+  save_inference(env_, dir, plan_.worker, predictions, communicator_->persistables(),
                  communicator_->sparse_tables());
 }
 

@@ -94,6 +94,16 @@ std::optional<std::string> newest_save(Env& env, const std::string& folder) {
   return written(within) > written(*newest) ? within : newest;
 }
 
+/// An exported model takes what its outputs need; names that it cannot have are a mistake.
+void check_feeds(const Config& config, const Plan& plan) {
+  std::vector<std::string> known = config.inputs.slots;
+  for (const ColumnFeed& column : plan.layout.columns) known.push_back(column.input);
+  for (const std::string& name : config.runner.save_inference_feed_varnames)
+    check<ConfigError>(std::ranges::find(known, name) != known.end(),
+                       "runner.save_inference_feed_varnames: the model has no input '", name,
+                       "', expected some of ", fmt::format("{}", fmt::join(known, ", ")));
+}
+
 /// The loop of one training: what is printed and what is saved when.
 class Training {
  public:
@@ -105,7 +115,9 @@ class Training {
         setup_(make_model(config)),
         trainer_(env, setup_.model, trainer_options(config, setup_)),
         train_(make_train_data(config, trainer_.plan(), setup_.tables)),
-        test_(make_test_data(config, trainer_.plan(), setup_.tables)) {}
+        test_(make_test_data(config, trainer_.plan(), setup_.tables)) {
+    check_feeds(config, trainer_.plan());
+  }
 
   TrainResult run() {
     FitOptions options;
@@ -187,8 +199,8 @@ class Training {
     told_ = {};
     ++result_.epochs;
     log_.info(fmt::format("epoch: {} done, {}epoch time: {:.2f} s, ips: {:.5f} {}/sec",
-                          progress.epoch - 1, figures_text(progress.metrics), progress.seconds,
-                          per_second(progress), runner_.example_count_method));
+                          progress.epoch - 1, figures_text(shown_at_end(progress.metrics)),
+                          progress.seconds, per_second(progress), runner_.example_count_method));
     if (config_.runner.dataset_debug)
       log_.info(fmt::format("reading: {:.2f} s of {:.2f} s were spent waiting for data, {:.1f} %",
                             progress.reading, progress.seconds,
@@ -196,9 +208,21 @@ class Training {
     for (const std::string& note : train_->notes()) log_.info(note);
     const std::string folder = epoch_folder(runner_.model_save_path, progress.epoch - 1);
     trainer_.save(folder, {.epoch = progress.epoch + 1});
-    if (runner_.use_inference) trainer_.export_inference(folder);
+    if (runner_.use_inference)
+      trainer_.export_inference(folder, runner_.save_inference_fetch_varnames);
     log_.info("Already save model in " + folder);
     return Next::go_on;
+  }
+
+  /// use_auc and auc_num say how many AUCs the line of an epoch has.
+  std::vector<Metric> shown_at_end(const std::vector<Metric>& metrics) const {
+    std::vector<Metric> shown;
+    int64_t aucs = 0;
+    std::ranges::copy_if(metrics, std::back_inserter(shown), [&](const Metric& metric) {
+      if (!metric.name.ends_with("auc")) return true;
+      return runner_.use_auc && aucs++ < runner_.auc_num;
+    });
+    return shown;
   }
 
   double per_second(const Progress& progress) const {
