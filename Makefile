@@ -25,9 +25,12 @@ test: build ## Build and run all tests
 demo: build ## Generate click logs, train CTR-DNN on them, and compare its AUC with the best possible
 	build/bin/argosy train -m examples/ctr_demo/config.yaml
 
-bench: build ## Print the speed of this machine as JSON
+bench: build ## Print the speed of this machine as JSON; each figure beside its limit
 	build/bin/argosy bench mlp --json
 	build/bin/argosy bench train --json
+	build/bin/argosy bench ctr --json
+	build/bin/argosy bench parse --json
+	build/bin/argosy bench table --json
 
 format: ## Rewrite the C++ files in the house format
 	@dev/setup.sh format

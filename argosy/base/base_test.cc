@@ -10,19 +10,10 @@
 #include "argosy/base/hash.h"
 #include "argosy/base/isa.h"
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 
 namespace argosy {
 namespace {
-
-template <class E, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Check, ThrowsItsKindWithAllParts) {
   EXPECT_EQ(

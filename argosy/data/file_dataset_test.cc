@@ -5,7 +5,7 @@
 #include <set>
 
 #include "argosy/base/error.h"
-#include "argosy/data/test_folder.h"
+#include "argosy/base/test_support.h"
 
 namespace argosy {
 namespace {

@@ -1,9 +1,19 @@
 #include "argosy/data/file_lane.h"
 
 #include "argosy/base/error.h"
+#include "argosy/data/batcher.h"
 #include "argosy/data/parse_lines.h"
 
 namespace argosy {
+
+std::unique_ptr<Parser> make_fitting_parser(const BatchLayout& layout, const FileOptions& options) {
+  check<ConfigError>(!options.files.empty(), "a data set needs at least one file");
+  check<ConfigError>(options.batch_size > 0, "batch_size must be positive");
+  check<ConfigError>(options.threads > 0, "a data set needs at least one reading thread");
+  auto parser = make_parser(options.parser, options.slots);
+  static_cast<void>(Batcher(layout, parser->slots()));
+  return parser;
+}
 
 FileLane::FileLane(std::vector<File> files, const FileOptions& options, const Parser& parser)
     : files_(std::move(files)), options_(options), parser_(parser), tally_(options.max_bad_ratio) {}

@@ -1,11 +1,13 @@
 #pragma once
 
-#include <deque>
-
 #include "argosy/data/file_dataset.h"
 #include "argosy/data/lines.h"
 
 namespace argosy {
+
+/// The parser of the options. Throws ConfigError for options that make no sense, and for slots that
+/// do not give what the layout asks for.
+std::unique_ptr<Parser> make_fitting_parser(const BatchLayout& layout, const FileOptions& options);
 
 /// Reads files one after the other: the share of one reading thread.
 class FileLane {

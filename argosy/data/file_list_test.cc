@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/error.h"
-#include "argosy/data/test_folder.h"
+#include "argosy/base/test_support.h"
 
 namespace argosy {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "argosy/base/error.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/samples.h"
-#include "argosy/data/test_folder.h"
 
 namespace argosy {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "argosy/base/error.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/lines.h"
 #include "argosy/data/samples.h"
-#include "argosy/data/test_folder.h"
 
 namespace argosy {
 namespace {

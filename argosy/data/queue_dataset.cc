@@ -47,13 +47,8 @@ class QueueDataset::Lane {
 QueueDataset::QueueDataset(BatchLayout layout, FileOptions options)
     : layout_(std::move(layout)),
       options_(std::move(options)),
-      parser_(make_parser(options_.parser, options_.slots)),
-      tally_(options_.max_bad_ratio) {
-  check<ConfigError>(!options_.files.empty(), "a data set needs at least one file");
-  check<ConfigError>(options_.batch_size > 0, "batch_size must be positive");
-  check<ConfigError>(options_.threads > 0, "a data set needs at least one reading thread");
-  static_cast<void>(Batcher(layout_, parser_->slots()));  // refuses slots that do not fit
-}
+      parser_(make_fitting_parser(layout_, options_)),
+      tally_(options_.max_bad_ratio) {}
 
 QueueDataset::~QueueDataset() = default;
 

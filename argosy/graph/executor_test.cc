@@ -1,4 +1,5 @@
 #include "argosy/graph/executor.h"
+#include "argosy/base/test_support.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +9,6 @@
 
 namespace argosy {
 namespace {
-
-template <class E, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 Tensor ramp(const Shape& shape, float start = 0.01F) {
   Tensor tensor(shape);

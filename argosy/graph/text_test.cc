@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "argosy/base/test_support.h"
 #include "argosy/graph/builder.h"
 
 namespace argosy {
@@ -15,16 +16,6 @@ std::string parse_failure(const std::string& text) {
     return e.what();
   }
   return "nothing was thrown";
-}
-
-/// Compares with tests/golden/NAME; ARGOSY_UPDATE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& name, const std::string& actual) {
-  const std::string path = std::string(ARGOSY_SOURCE_DIR) + "/tests/golden/" + name;
-  if (std::getenv("ARGOSY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << actual;
-  std::ifstream file(path);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(actual, expected.str()) << "golden file " << path;
 }
 
 Program small_network() {

@@ -1,4 +1,5 @@
 #include "argosy/train/meter.h"
+#include "argosy/base/test_support.h"
 
 #include <gtest/gtest.h>
 
@@ -67,16 +68,6 @@ double value_of(std::string_view spec, const Observations& batch) {
 double value_of(std::string_view spec, const std::vector<float>& predictions,
                 const std::vector<float>& labels) {
   return value_of(spec, Observations{predictions, labels});
-}
-
-template <class E, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Auc, EqualsComparingAllPairsOfPredictionsRoundedToBuckets) {

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/data/test_folder.h"
 #include "argosy/net/env.h"
 #include "argosy/nn/layers.h"
 #include "argosy/ps/sparse_table.h"

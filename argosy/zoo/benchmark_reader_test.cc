@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/lines.h"
 #include "argosy/data/parse_lines.h"
 #include "argosy/data/pipe.h"
-#include "argosy/data/test_folder.h"
 #include "argosy/zoo/config.h"
 
 namespace argosy {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "argosy/data/test_folder.h"
+#include "argosy/base/test_support.h"
 
 namespace argosy {
 namespace {

@@ -6,10 +6,9 @@
 #include <filesystem>
 
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/data/test_folder.h"
 #include "argosy/net/env.h"
-#include "argosy/zoo/test_golden.h"
 
 namespace argosy {
 namespace {

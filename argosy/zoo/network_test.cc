@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "argosy/data/test_folder.h"
+#include "argosy/base/test_support.h"
 #include "argosy/zoo/expression.h"
 #include "argosy/zoo/model.h"
-#include "argosy/zoo/test_golden.h"
 
 namespace argosy {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
+#include "argosy/base/test_support.h"
 #include "argosy/data/feature_hash.h"
 #include "argosy/data/parse_lines.h"
 #include "argosy/data/samples.h"
-#include "argosy/data/test_folder.h"
 
 namespace argosy {
 namespace {

@@ -1,13 +1,38 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+/// What tests of all layers share.
 namespace argosy {
+
+/// What f throws as an E.
+template <class E, class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+/// Compares with tests/golden/NAME; ARGOSY_UPDATE_GOLDEN=1 writes it instead.
+inline void expect_golden(const std::string& name, const std::string& actual) {
+  const std::string path = std::string(ARGOSY_SOURCE_DIR) + "/tests/golden/" + name;
+  if (std::getenv("ARGOSY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << actual;
+  std::ifstream file(path);
+  std::ostringstream expected;
+  expected << file.rdbuf();
+  EXPECT_EQ(actual, expected.str()) << "golden file " << path;
+}
 
 /// A folder for the files of one test, removed with it.
 class TestFolder {
@@ -34,15 +59,5 @@ class TestFolder {
  private:
   std::string path_;
 };
-
-template <class E, class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace argosy
