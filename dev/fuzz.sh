@@ -9,7 +9,7 @@ failed=0
 fuzz() {
   local name=$1
   mkdir -p "corpus/$name"
-  if "./$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -artifact_prefix="$name-" \
+  if FUZZ_SEEDS="corpus/$name" "./$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -artifact_prefix="$name-" \
        "corpus/$name" >"$name.log" 2>&1; then
     printf '%-22s %s\n' "$name" "$(grep -E '^Done|DONE' "$name.log" | tail -1)"
   else

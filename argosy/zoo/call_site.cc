@@ -20,18 +20,18 @@ std::vector<std::string> attribute_names(const OpDef& op) {
 
 Var CallSite::var(size_t position, const char* what) {
   size_t unnamed = 0;
-  for (const auto& [name, value, column] : call_.arguments)
-    if (name.empty() && unnamed++ == position) {
+  for (const Expression& argument : call_.items)
+    if (argument.key.empty() && unnamed++ == position) {
       positions_ = std::max(positions_, position + 1);
-      return scope_.value(value);
+      return scope_.value(argument);
     }
   fail_in(scope_.line(), call_.column, callee(), " needs ", what);
 }
 
 std::vector<Var> CallSite::vars() {
   std::vector<Var> result;
-  for (const auto& [name, value, column] : call_.arguments)
-    if (name.empty()) result.push_back(scope_.value(value));
+  for (const Expression& argument : call_.items)
+    if (argument.key.empty()) result.push_back(scope_.value(argument));
   positions_ = result.size();
   if (result.empty()) fail_in(scope_.line(), call_.column, callee(), " of nothing");
   return result;
@@ -39,10 +39,10 @@ std::vector<Var> CallSite::vars() {
 
 std::vector<std::string> CallSite::slots() {
   const std::vector<std::string>& known = scope_.config().inputs.slots;
-  if (call_.arguments.empty() || !call_.arguments[0].name.empty())
+  if (call_.items.empty() || !call_.items[0].key.empty())
     fail_in(scope_.line(), call_.column, callee(), " needs slots, all of them or [C1, C2]");
   positions_ = 1;
-  const Expression& value = call_.arguments[0].value;
+  const Expression& value = call_.items[0];
   if (value.kind == Kind::name && value.text == "slots") return known;
   const std::vector<Expression> names =
       value.kind == Kind::list ? value.items : std::vector<Expression>{value};
@@ -59,8 +59,8 @@ std::vector<std::string> CallSite::slots() {
 
 const Expression* CallSite::named(const char* name) {
   asked_.insert(name);
-  const auto argument = std::ranges::find(call_.arguments, name, &Expression::Argument::name);
-  return argument == call_.arguments.end() ? nullptr : &argument->value;
+  const auto argument = std::ranges::find(call_.items, name, &Expression::key);
+  return argument == call_.items.end() ? nullptr : &*argument;
 }
 
 /// A value that is written out, as a setting: it is read and refused like one, with its column.
@@ -135,10 +135,11 @@ const TableKeys& CallSite::table(const std::string& name) {
 Attrs CallSite::attributes(const OpDef& op) {
   const std::vector<std::string> known = attribute_names(op);
   Attrs attrs;
-  for (const auto& [name, value, column] : call_.arguments) {
+  for (const Expression& value : call_.items) {
+    const std::string& name = value.key;
     if (name.empty()) continue;
     if (std::ranges::find(known, name) == known.end())
-      fail_in(scope_.line(), column, op.name, " has no attribute '", name, "'",
+      fail_in(scope_.line(), value.key_column, op.name, " has no attribute '", name, "'",
               suggestion(name, known));
     const Setting setting = literal(name, value);
     if (value.kind == Kind::list)
@@ -158,12 +159,13 @@ Attrs CallSite::attributes(const OpDef& op) {
 
 void CallSite::expect_no_others() const {
   size_t unnamed = 0;
-  for (const auto& [name, value, column] : call_.arguments) {
+  for (const Expression& argument : call_.items) {
+    const std::string& name = argument.key;
     if (name.empty() && ++unnamed > positions_)
-      fail_in(scope_.line(), column, callee(), " takes ", positions_,
+      fail_in(scope_.line(), argument.key_column, callee(), " takes ", positions_,
               " values without a name, this is one more");
     if (!name.empty() && !asked_.contains(name))
-      fail_in(scope_.line(), column, callee(), " has no argument '", name, "'",
+      fail_in(scope_.line(), argument.key_column, callee(), " has no argument '", name, "'",
               suggestion(name, {asked_.begin(), asked_.end()}));
   }
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <sstream>
 
 #include "argosy/data/parser.h"
 #include "argosy/zoo/config_parts.h"
@@ -275,10 +276,10 @@ std::string describe(const Config& config) {
 
   size_t width = 0;
   for (const auto& [name, value] : lines) width = std::max(width, name.size());
-  std::string text;
+  std::ostringstream text;
   for (const auto& [name, value] : lines)
-    text += name + std::string(width + 2 - name.size(), ' ') + value + "\n";
-  return text;
+    text << name << std::string(width + 2 - name.size(), ' ') << value << '\n';
+  return text.str();
 }
 
 }  // namespace argosy

@@ -49,9 +49,10 @@ class Parser {
 
   static Expression joined(const char* op, int column, Expression left, Expression right) {
     Expression call{.kind = Expression::Kind::call, .text = op, .column = column};
-    const int left_column = left.column, right_column = right.column;
-    call.arguments.push_back({"", std::move(left), left_column});
-    call.arguments.push_back({"", std::move(right), right_column});
+    for (Expression* side : {&left, &right}) {
+      side->key_column = side->column;
+      call.items.push_back(std::move(*side));
+    }
     return call;
   }
 
@@ -121,25 +122,30 @@ class Parser {
     result.kind = Expression::Kind::call;
     ++at_;
     while (peek() != ')') {
-      result.arguments.push_back(argument());
+      result.items.push_back(argument());
       if (peek() != ')') take(',', ", or )");
     }
     ++at_;
     return result;
   }
 
-  Expression::Argument argument() {
+  Expression argument() {
     const size_t start = at_;
     const int place = column();
+    std::string key;
     if (is_letter(peek())) {
-      std::string key = name();
+      key = name();
       if (peek() == '=') {
         ++at_;
-        return {std::move(key), sum(), place};
+      } else {
+        key.clear();
+        at_ = start;
       }
-      at_ = start;
     }
-    return {"", sum(), place};
+    Expression result = sum();
+    result.key = std::move(key);
+    result.key_column = place;
+    return result;
   }
 
   /// The next character that is no blank, 0 at the end.

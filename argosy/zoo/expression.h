@@ -12,18 +12,13 @@ namespace argosy {
 /// Sums and products become calls of add, sub, mul and div.
 struct Expression {
   enum class Kind : uint8_t { name, number, text, list, call };
-  struct Argument;
 
   Kind kind = Kind::name;
   std::string text = {};  // the name, the number as written, the text, or what is called
-  std::vector<Expression> items = {};    // of a list
-  std::vector<Argument> arguments = {};  // of a call
-  int column = 0;                        // in the line of the file, from 1
-};
-struct Expression::Argument {
-  std::string name;  // empty: by position
-  Expression value;
-  int column = 0;
+  std::vector<Expression> items = {};  // of a list; arguments of a call
+  int column = 0;                      // in the line of the file, from 1
+  std::string key = {};                // of an argument written as key=value
+  int key_column = 0;                  // where the argument starts, with its key
 };
 
 /// Throws ConfigError "FILE:LINE:COLUMN: ...", saying what was expected.

@@ -36,11 +36,11 @@ void add_metric(NetworkScope& scope, const Line& line, ModelOutputs& outputs) {
   }
   std::vector<Var> inputs;
   std::string settings;
-  for (const auto& [key, value, column] : call.arguments) {
-    if (key.empty())
-      inputs.push_back(scope.build(line.setting, value));
+  for (const Expression& argument : call.items) {
+    if (argument.key.empty())
+      inputs.push_back(scope.build(line.setting, argument));
     else
-      settings += (settings.empty() ? "" : ", ") + key + "=" + value.text;
+      settings += (settings.empty() ? "" : ", ") + argument.key + "=" + argument.text;
   }
   if (inputs.size() != 2 && inputs.size() != 3)
     fail_in(line.setting, call.column, "meter ", call.text,
@@ -70,7 +70,7 @@ void add_prediction(NetworkScope& scope, const Network& network, ModelOutputs& o
   const Expression& loss = network.loss.expression;
   const bool logistic = loss.text == "logistic_loss", softmax = loss.text == "softmax_loss";
   if (loss.kind != Kind::call || (!logistic && !softmax)) return;
-  const Var scores = scope.build(network.loss.setting, loss.arguments[0].value);
+  const Var scores = scope.build(network.loss.setting, loss.items[0]);
   outputs.predictions.emplace_back(
       "predict", logistic ? nn::sigmoid(scores, scope.at()) : nn::softmax(scores, scope.at()));
 }
