@@ -18,7 +18,7 @@ RandomStream stream_of(uint64_t seed, Stream which) {
 }
 
 // Where the signal lies. Shares are of the variance of the log-odds, the rest is the products'.
-constexpr double kSlotShare = 0.64, kIntegerShare = 0.06;
+constexpr double kSlotShare = 0.65, kIntegerShare = 0.05;
 constexpr double kBayesAuc = 0.80, kClicks = 0.25;
 
 // An integer is min + median * exp(kSpread * n) with n about normal, rounded; the median is
@@ -157,7 +157,12 @@ void CriteoModel::draw_effects(const RandomStream& random) {
   const auto order = shuffled<kCategories>(random, 1000);
   for (size_t i = 0; i < slots_.size(); ++i)
     slots_[i] = {order[i], weight(), draw_scores(RandomStream(random.bits(2000), i))};
-  for (double& pair : pairs_) pair = weight();
+  // Against the effects of its two slots: what is good in both is less than twice as good. Then
+  // sums put rows in a wrong order; with the other sign they would be far, but mostly in order.
+  for (size_t i = 0; i < kPairs; ++i) {
+    const bool alike = slots_[2 * i].weight * slots_[2 * i + 1].weight > 0;
+    pairs_[i] = std::abs(weight()) * (alike ? -1 : 1);
+  }
   const auto columns = shuffled<kIntegers>(random, 3000);
   for (size_t i = 0; i < integers_.size(); ++i) integers_[i] = {columns[i], weight(), kMedian, 0};
 }

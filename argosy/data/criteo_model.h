@@ -11,11 +11,11 @@ namespace argosy {
 
 /// The world behind generated click logs: what rows look like, and how likely each is clicked.
 ///
-/// Ids follow a power law of exponent 9/8. The most frequent ids of six slots have one of four
+/// Ids follow a power law of exponent 9/8. The most frequent ids of four slots have one of four
 /// latent classes; rarer ids and empty values are neutral. The log-odds of a click are a sum of
 ///   - one effect per slot with classes, and a saturating one of a few integer columns, most of
 ///     which a linear model can learn, and
-///   - products of the classes of three pairs of slots, which it cannot,
+///   - products of the classes of two pairs of slots, which it cannot,
 /// scaled so that the best possible AUC is 0.80 and a quarter of the rows are clicks, whatever the
 /// seed and the vocabulary.
 ///
@@ -49,7 +49,7 @@ class CriteoModel {
 
  private:
   static constexpr size_t kHead = 32;  // ids of a slot that have a class
-  static constexpr size_t kPairs = 3;
+  static constexpr size_t kPairs = 2;
   static constexpr size_t kIntegerEffects = 3;
 
   /// A slot's effect by id, with mean 0 and variance 1 over rows. The last entry is for ids past

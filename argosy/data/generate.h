@@ -19,8 +19,8 @@ enum class CriteoFormat : uint8_t { raw, multislot };
 
 struct CriteoOptions {
   uint64_t rows = 1'000'000;
-  uint64_t first_row = 0;   // number of the first: rows of other numbers are other data
-  uint64_t vocab = 10'000;  // distinct values of each categorical slot
+  uint64_t first_row = 0;  // number of the first: rows of other numbers are other data
+  uint64_t vocab = 1000;   // distinct values of each categorical slot
   uint64_t seed = 1;
   size_t files = 8;
   CriteoFormat format = CriteoFormat::raw;

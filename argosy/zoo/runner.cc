@@ -82,16 +82,21 @@ bool is_save(Env& env, const std::string& folder) {
 
 /// The newest save below a folder: a checkpoint within an epoch, or the end of the last epoch.
 std::optional<std::string> newest_save(Env& env, const std::string& folder) {
-  std::optional<std::string> newest;
-  for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
-    newest = epoch_folder(folder, epoch);
+  std::vector<std::string> saves;
   const std::string within = folder + "/checkpoint";
-  if (!is_save(env, within)) return newest;
-  if (!newest) return within;
-  const auto written = [](const std::string& save) {
-    return fs::last_write_time(save + "/persistables.argosy");
-  };
-  return written(within) > written(*newest) ? within : newest;
+  if (is_save(env, within)) saves.push_back(within);
+  for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
+    saves.push_back(epoch_folder(folder, epoch));
+  // By time: later epochs of an earlier run may be there as well.
+  std::optional<fs::file_time_type> latest;
+  std::optional<std::string> newest;
+  for (const std::string& save : saves) {
+    const auto written = fs::last_write_time(save + "/persistables.argosy");
+    if (latest && written < *latest) continue;
+    latest = written;
+    newest = save;
+  }
+  return newest;
 }
 
 /// An exported model takes what its outputs need; names that it cannot have are a mistake.
@@ -182,7 +187,8 @@ class Training {
 
   Next tell_step(const Progress& progress) {
     // Of the steps since the line before, as PaddleRec's averages are.
-    const double steps = static_cast<double>(progress.step - told_.step);
+    const uint64_t from = std::max(told_.step, progress.resumed_at);
+    const double steps = static_cast<double>(progress.step - from);
     const double samples = static_cast<double>(progress.samples - told_.samples);
     const double seconds = progress.seconds - told_.seconds;
     log_.info(fmt::format(

@@ -45,9 +45,15 @@ constexpr const char* kTruth = "/.best_auc";
 
 void generate_folder(Env& env, const std::string& folder, const CriteoOptions& options,
                      std::FILE* log) {
-  const CriteoReport report = generate_criteo(env, folder, options);
+  // Under another name until it is whole, as a folder that exists is taken for what was asked.
+  std::string part = folder;
+  while (part.ends_with('/')) part.pop_back();
+  part += ".part";
+  std::filesystem::remove_all(part);
+  const CriteoReport report = generate_criteo(env, part, options);
   const std::string truth = fmt::format("{:.6f}\n", report.bayes_auc);
-  write_file_atomically(env, folder + kTruth, std::as_bytes(std::span(truth)));
+  write_file_atomically(env, part + kTruth, std::as_bytes(std::span(truth)));
+  env.rename_file(part, folder);
   fmt::print(log, "{} was missing: generated {} rows with {} clicks, best possible AUC {:.4f}\n",
              folder, report.rows, report.clicks, report.bayes_auc);
   std::fflush(log);
@@ -72,13 +78,16 @@ void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
                      ", expected raw or multislot");
   options.format = format == "raw" ? CriteoFormat::raw : CriteoFormat::multislot;
 
-  generate_folder(env, folder, options, log);
+  // The test data first: where the folder to train with exists, both do.
   const std::string& test_folder = config.infer.data_dir;
-  if (test_folder.empty() || std::filesystem::exists(test_folder)) return;
-  options.first_row = options.rows;
-  options.rows = whole(call, "test_rows", std::max<uint64_t>(options.rows / kTestShare, 1));
-  options.files = 1;
-  generate_folder(env, test_folder, options, log);
+  if (!test_folder.empty() && !std::filesystem::exists(test_folder)) {
+    CriteoOptions test = options;
+    test.first_row = options.rows;
+    test.rows = whole(call, "test_rows", std::max<uint64_t>(options.rows / kTestShare, 1));
+    test.files = 1;
+    generate_folder(env, test_folder, test, log);
+  }
+  generate_folder(env, folder, options, log);
 }
 
 std::optional<double> best_auc(Env& env, const std::string& folder) {
