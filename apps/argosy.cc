@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // an Error, or what the standard library throws
     fmt::print(stderr, "argosy: {}\n", e.what());
     return 1;
   }

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <fstream>
 #include <optional>
+#include <thread>
 #include <unordered_set>
 
 #include "argosy/base/denormals.h"
@@ -31,6 +33,26 @@ double resident_bytes() {
   double total = 0, resident = 0;
   check<IoError>(static_cast<bool>(statm >> total >> resident), "cannot read /proc/self/statm");
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double huge_page_kilobytes() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::string word;
+  double kilobytes = 0;
+  while (rollup >> word)
+    if (word == "AnonHugePages:") rollup >> kilobytes;
+  return kilobytes;
+}
+
+/// Until the table's memory has come to rest: huge pages are made while it does not grow.
+void settle() {
+  constexpr std::chrono::seconds kStep(1);
+  constexpr int kMostSteps = 60;
+  double before = -1;
+  for (int i = 0; i < kMostSteps && huge_page_kilobytes() > before; ++i) {
+    before = huge_page_kilobytes();
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
 Key key_of(uint64_t row) { return mix(row + 1); }
@@ -109,6 +131,7 @@ BenchResults run(const BenchFlags& flags) {
                      .clip = "",
                      .entry = ""});
   const Growth growth = fill(table, rows);
+  settle();
   // On huge pages, as the table is: the plain array gets no handicap.
   Arena arena;
   auto* const flat = reinterpret_cast<float*>(arena.take(rows * kRowFloats * sizeof(float)));

@@ -100,7 +100,7 @@ CriteoModel::Draw CriteoModel::draw(const RandomStream& random) const {
   for (size_t i = 0; i < kIntegers; ++i) {
     const float normal = normal_of(random.bits(kCategories + i));
     const double size = kMedian * kDiff[i] * static_cast<double>(math::exp(kSpread * normal));
-    row.integers[i] = static_cast<int32_t>(kMin[i]) + static_cast<int32_t>(size + 0.5);
+    row.integers[i] = static_cast<int32_t>(kMin[i]) + static_cast<int32_t>(std::lround(size));
     if ((empty_draw >> (4 * i) & 15) < kEmptyOf16[i]) row.empty_integers |= 1U << i;
   }
   drawn.odds = odds_of(row, ranks);

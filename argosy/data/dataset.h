@@ -14,7 +14,8 @@ namespace argosy {
 /// How far an epoch has been delivered: enough to go on from there, whatever the number of threads.
 struct DataPosition {
   uint64_t batches = 0;
-  std::vector<FileMark> files;  // of data that streams from files: those begun or finished
+  /// Of data that streams from files: those begun or finished, the one read last at the end.
+  std::vector<FileMark> files;
 
   void save(ByteSink& out) const;
   static DataPosition load(ByteSource& in);  // throws DataError

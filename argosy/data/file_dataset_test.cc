@@ -153,7 +153,7 @@ TEST_F(FileDatasetTest, DropLastLeavesOutWhatDoesNotFillABatch) {
 TEST_F(FileDatasetTest, ReadsThroughAPipeAndGoesOnByItsOutput) {
   const auto files = write(3, 25);
   FileOptions o = options(files);
-  o.pipe.command = "cat";
+  o.pipe.command = "cat -";
   QueueDataset first(kLayout, o);
   first.begin_epoch(1);
   std::vector<Key> seen = read_on(first, 5);

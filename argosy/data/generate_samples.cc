@@ -37,7 +37,7 @@ void write_digits(Env& env, const std::string& prefix, size_t n, uint64_t seed) 
   images.reserve(n * kSide * kSide);
   labels.reserve(n);
   for (const float x : digits.x.as<float>())
-    images.push_back(static_cast<char>(static_cast<uint8_t>(x * 255.0F + 0.5F)));
+    images.push_back(static_cast<char>(static_cast<uint8_t>(std::lround(x * 255.0F))));
   for (const int64_t label : digits.label.as<int64_t>()) labels.push_back(static_cast<char>(label));
   const auto count = static_cast<uint32_t>(n);
   write_idx(env, prefix + "-images-idx3-ubyte", {count, kSide, kSide}, images);

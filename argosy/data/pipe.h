@@ -13,7 +13,9 @@
 namespace argosy {
 
 struct PipeOptions {
-  std::string command = {};  // for sh -c; a leading `python` means python3 where there is no python
+  /// For sh -c. A leading `python` means python3 where there is no python; a plain `cat`, Paddle's
+  /// default, starts nothing: the file is read as it is.
+  std::string command = {};
   std::string directory = {};  // the child starts there; empty = here
   /// A child that neither writes nor ends for so long is killed and reported.
   std::chrono::milliseconds patience = std::chrono::minutes(10);

@@ -42,7 +42,8 @@ class PipeTest : public testing::Test {
 };
 
 TEST_F(PipeTest, GivesWhatTheCommandWrites) {
-  EXPECT_EQ(output("cat"), "one\ntwo\n");
+  EXPECT_EQ(output("cat"), "one\ntwo\n");  // without a process
+  EXPECT_EQ(output("cat -"), "one\ntwo\n");
   EXPECT_EQ(output("sed s/o/0/ | tr a-z A-Z"), "0NE\nTW0\n");
   EXPECT_EQ(output("true"), "");
   EXPECT_EQ(output("head -1"), "one\n");
@@ -51,7 +52,7 @@ TEST_F(PipeTest, GivesWhatTheCommandWrites) {
 TEST_F(PipeTest, StartsInTheFolderItIsTold) {
   const auto stream = open_pipe(file_, {.command = "pwd -P", .directory = "/usr"});
   EXPECT_EQ(text_of(*stream), "/usr\n");
-  EXPECT_EQ(failure({.command = "cat", .directory = "/no/such"}),
+  EXPECT_EQ(failure({.command = "cat -", .directory = "/no/such"}),
             ": exit status 126, stderr: cannot enter the folder of the pipe command");
 }
 
@@ -112,7 +113,7 @@ TEST_F(PipeTest, PackedFilesReachTheChildUnpacked) {
 TEST_F(PipeTest, ATruncatedPackedFileIsAnErrorThoughTheChildIsContent) {
   const std::string path =
       folder_.write("cut", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b", 11));
-  EXPECT_EQ(message_of<DataError>([&] { text_of(*open_pipe(path, {.command = "cat"})); }),
+  EXPECT_EQ(message_of<DataError>([&] { text_of(*open_pipe(path, {.command = "cat -"})); }),
             path + ": damaged or truncated gzip at byte 11");
 }
 
@@ -124,7 +125,7 @@ TEST_F(PipeTest, StartsTheNextFileAhead) {
         if (asked == files.size()) return std::nullopt;
         return files[asked++];
       },
-      {.command = "cat"});
+      {.command = "cat -"});
   EXPECT_EQ(asked, 1U);
   std::string all;
   while (const auto stream = piped.next()) {
@@ -135,8 +136,8 @@ TEST_F(PipeTest, StartsTheNextFileAhead) {
 }
 
 TEST_F(PipeTest, RefusesFilesItCannotOpenAndEmptyCommands) {
-  EXPECT_THROW(open_pipe(folder_.path(), {.command = "cat"}), IoError);
-  EXPECT_THROW(open_pipe(folder_.path() + "/none", {.command = "cat"}), IoError);
+  EXPECT_THROW(open_pipe(folder_.path(), {.command = "cat -"}), IoError);
+  EXPECT_THROW(open_pipe(folder_.path() + "/none", {.command = "cat -"}), IoError);
   EXPECT_THROW(open_pipe(file_, {}), ConfigError);
 }
 

@@ -6,7 +6,7 @@
 
 namespace argosy {
 
-Prefetch::Prefetch(std::vector<Produce> producers, size_t depth) {
+Prefetch::Prefetch(std::vector<Produce> producers, size_t depth, size_t first) : turn_(first) {
   check<ConfigError>(depth > 0, "prefetch must be positive");
   for (size_t i = 0; i < producers.size(); ++i) {
     Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>());

@@ -22,7 +22,8 @@ class Prefetch {
   /// for something outside watches it.
   using Produce = std::function<bool(Batch& out, const std::stop_token& stop)>;
 
-  Prefetch(std::vector<Produce> producers, size_t depth);
+  /// `first`: the producer whose turn it is to begin.
+  Prefetch(std::vector<Produce> producers, size_t depth, size_t first = 0);
   /// Stops the producers and waits for them.
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
@@ -44,7 +45,7 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  size_t turn_ = 0;
+  size_t turn_;
   std::vector<std::jthread> threads_;  // last, so that they end first
 };
 

@@ -78,7 +78,9 @@ void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
     producers.emplace_back(
         [lane](Batch& out, const std::stop_token& stop) { return lane->produce(out, stop); });
   }
-  prefetch_ = std::make_unique<Prefetch>(std::move(producers), options_.prefetch);
+  // The lane after the one that gave the last batch, so that the order is that of a whole run.
+  const size_t first = from.files.empty() ? 0 : from.files.back().file % n_lanes + 1;
+  prefetch_ = std::make_unique<Prefetch>(std::move(producers), options_.prefetch, first);
 }
 
 bool QueueDataset::next(Batch& out) {
@@ -98,10 +100,13 @@ bool QueueDataset::next(Batch& out) {
   ++position_.batches;
   for (const FileMark& mark : out.marks) {
     const auto known = std::ranges::find(position_.files, mark.file, &FileMark::file);
-    if (known == position_.files.end())
+    if (known == position_.files.end()) {
       position_.files.push_back(mark);
-    else
-      known->lines = mark.lines;
+      continue;
+    }
+    // A thread that took an earlier batch of the file may come here later.
+    known->lines = std::max(known->lines, mark.lines);
+    std::rotate(known, known + 1, position_.files.end());
   }
   if (options_.audit) audit_.delivered(out.origins);
   return true;

@@ -32,7 +32,8 @@ void expect_everywhere(const std::string& text, Read read) {
   ASSERT_TRUE(value && alone.at_end()) << text;
   for (const char* around : {"x", "xxxxxxxxxxx"}) {
     for (const std::string& after : {std::string(), " 1" + std::string(around)}) {
-      const std::string line = around + text + after;
+      std::string line = around;
+      line.append(text).append(after);
       Scanner in(line, pad);
       in.skip(std::string_view(around).size());
       EXPECT_EQ(read(in), value) << line;

@@ -31,6 +31,7 @@ RowStore::RowStore(size_t floats, Arena& arena)
   const size_t rows = std::max<size_t>(1, kSlabBytes / (stride_ * sizeof(float)));
   slab_bits_ = std::bit_width(rows) - 1;
   directory_.push_back(new (arena_.take(sizeof(Segment))) Segment{});
+  directory_[0]->limit = limit_of(0, 0);
 }
 
 float* RowStore::find(Key key, uint64_t hash) const {
@@ -40,7 +41,7 @@ float* RowStore::find(Key key, uint64_t hash) const {
 
 float* RowStore::insert(Key key, uint64_t hash) {
   assert(find_slot(key, hash) == nullptr);
-  while (segment(hash).used >= kMaxUsed) make_room(hash);
+  while (segment(hash).used >= segment(hash).limit) make_room(hash);
   const uint32_t number = new_row();
   float* const floats = row(number);
   std::memcpy(floats - kKeyFloats, &key, sizeof key);
@@ -143,6 +144,12 @@ uint32_t RowStore::new_row() {
   return next_row_++;
 }
 
+/// The same for all hashes that share their first `depth` bits.
+uint32_t RowStore::limit_of(uint64_t hash, uint32_t depth) {
+  const uint64_t prefix = depth == 0 ? 0 : hash >> (64 - depth);
+  return kMinLimit + static_cast<uint32_t>(mix(prefix * 64 + depth) % (kMaxLimit - kMinLimit + 1));
+}
+
 /// Takes erased slots out of the hash's segment, and splits it in two if that is not enough.
 void RowStore::make_room(uint64_t hash) {
   struct Entry {
@@ -160,7 +167,7 @@ void RowStore::make_room(uint64_t hash) {
   for (Entry& entry : std::span(entries).first(count))
     entry.hash = RowStore::hash(key_of(row(entry.row)));
 
-  Segment* sibling = count > kMaxUsed / 2 ? &new_sibling(full, hash) : nullptr;
+  Segment* sibling = count > full.limit / 2 ? &new_sibling(full, hash) : nullptr;
   full.used = 0;
   std::ranges::fill(full.slots, kEmpty);
   for (const Entry& entry : std::span(entries).first(count)) {
@@ -183,6 +190,9 @@ RowStore::Segment& RowStore::new_sibling(Segment& full, uint64_t hash) {
   }
   auto* const sibling = new (arena_.take(sizeof(Segment))) Segment{};
   sibling->depth = ++full.depth;
+  const uint64_t split_bit = uint64_t{1} << (64 - full.depth);
+  full.limit = limit_of(hash & ~split_bit, full.depth);
+  sibling->limit = limit_of(hash | split_bit, full.depth);
   const size_t span = size_t{1} << (depth_ - static_cast<int>(full.depth));
   const size_t first = (directory_index(hash) / (2 * span)) * 2 * span + span;
   std::fill_n(directory_.begin() + static_cast<ptrdiff_t>(first), span, sibling);

@@ -22,8 +22,10 @@ struct Probe {
 /// shard of a table. Each row holds its key in front of its floats, so the index needs only 4
 /// bytes a slot: a row number and 7 bits of the hash. The index is cut into segments of 2,048
 /// slots which split one by one as they fill (extendible hashing): it grows with the rows, and no
-/// insertion ever waits for more than one segment. See docs/decisions/0005-index-of-a-table.md.
-/// Uses the bits of a hash above the lowest kFreeHashBits. Thread safety: none.
+/// insertion ever waits for more than one segment. Segments have different limits, or nearly all
+/// of them would split at the same time, as hashes fill them evenly. See
+/// docs/decisions/0005-index-of-a-table.md. Uses the bits of a hash above the lowest kFreeHashBits.
+/// Thread safety: none.
 class RowStore {
  public:
   static constexpr int kFreeHashBits = 12;
@@ -50,13 +52,15 @@ class RowStore {
 
  private:
   static constexpr int kSlotBits = 11, kRowBits = 25;
-  static constexpr uint32_t kSlots = 1U << kSlotBits, kMaxUsed = kSlots / 8 * 7;
+  static constexpr uint32_t kSlots = 1U << kSlotBits;
+  static constexpr uint32_t kMinLimit = kSlots / 2, kMaxLimit = kSlots / 8 * 7;
   static constexpr uint32_t kRowMask = (1U << kRowBits) - 1;
   static constexpr uint32_t kEmpty = 0, kErased = kRowMask;  // slots; no row has these numbers
   static constexpr size_t kKeyFloats = sizeof(Key) / sizeof(float);
 
   struct Segment {
     uint32_t used;   // slots that are not empty, erased ones included
+    uint32_t limit;  // of used
     uint32_t depth;  // top bits of the hash that all its keys share
     alignas(Arena::kAlignment) uint32_t slots[kSlots];
   };
@@ -76,6 +80,7 @@ class RowStore {
   float* row(uint32_t number) const {
     return slabs_[number >> slab_bits_] + (number & ((1U << slab_bits_) - 1)) * stride_;
   }
+  static uint32_t limit_of(uint64_t hash, uint32_t depth);
   float* candidate(uint64_t hash) const;
   uint32_t* find_slot(Key key, uint64_t hash) const;
   uint32_t new_row();

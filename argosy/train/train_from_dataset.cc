@@ -30,7 +30,7 @@ Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions&
     std::fflush(options.out);
     return Next::go_on;
   };
-  const Progress last = trainer.fit(data, fit);
+  Progress last = trainer.fit(data, fit);
   for (const std::string& note : data.notes()) fmt::print(options.out, "{}\n", note);
   if (options.debug)
     fmt::print(options.out,

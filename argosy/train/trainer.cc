@@ -239,15 +239,15 @@ void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
     after_step(epoch, batch.size);
     if (!epoch.checkpoint_due() || epoch.pausing) continue;
     epoch.pausing = true;
-    epoch.changed.wait(lock, [&] { return epoch.under_way == 0; });
-    checkpoint(data, epoch);
+    epoch.changed.wait(lock, [&] { return epoch.under_way == 0 || epoch.failure; });
+    if (!epoch.failure) checkpoint(data, epoch);
     epoch.pausing = false;
     epoch.changed.notify_all();
   }
 } catch (...) {
   const std::scoped_lock lock(epoch.mutex);
+  // The batch of this thread stays under way: no checkpoint may follow that counts it as done.
   if (!epoch.failure) epoch.failure = std::current_exception();
-  epoch.under_way = 0;
   epoch.pausing = false;
   epoch.changed.notify_all();
 }
