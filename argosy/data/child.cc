@@ -71,6 +71,8 @@ pid_t start(const Plan& plan) {
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   check<IoError>(pid > 0, "cannot start a child: ", std::strerror(error));
+  // The child does it too, but where vfork is a plain fork it may not have come so far yet.
+  ::setpgid(pid, pid);
   return pid;
 }
 
@@ -118,7 +120,9 @@ std::optional<ChildEnd> Child::ended() {
 }
 
 void Child::kill() {
-  if (!end_) ::kill(-pid_, SIGKILL);
+  if (end_) return;
+  ::kill(-pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
 }
 
 }  // namespace argosy
