@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct Origin {
   uint64_t line = 0;
 };
 
+/// What a communicator keeps with a batch from its fetch to its commit.
+struct Carried {
+  virtual ~Carried() = default;
+};
+
 /// The baton. One Batch travels reader -> fetch -> compute -> commit -> reader, has exactly one
 /// owner at any time, and is recycled, so a steady state allocates nothing.
 struct Batch {
@@ -37,6 +43,8 @@ struct Batch {
   // From compute, good until commit: by table the gradient, by state the next value.
   std::vector<std::span<const float>> grads;
   std::vector<Tensor> next_states;
+
+  std::unique_ptr<Carried> carried;  // from fetch
 
   /// Exchanges what readers fill, and leaves the rest where it is.
   void swap_content(Batch& reader);

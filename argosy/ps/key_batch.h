@@ -15,8 +15,10 @@ class KeyBatch {
   /// Keys of a shard stay in the caller's order. shards is a power of two.
   void group(std::span<const Key> keys, size_t shards);
   std::span<Probe> shard(size_t shard) {
-    return std::span(probes_).subspan(ends_[shard], ends_[shard + 1] - ends_[shard]);
+    return std::span(probes_).subspan(begin(shard), ends_[shard + 1] - begin(shard));
   }
+  /// Where a shard's probes begin, if those of all shards stand in a row.
+  size_t begin(size_t shard) const { return ends_[shard]; }
 
   /// One probe for each different key of a shard's probes, and the gradient it takes.
   struct Gradients {

@@ -12,7 +12,6 @@ namespace argosy {
 namespace {
 
 constexpr size_t kSlabBytes = size_t{256} << 10;
-constexpr size_t kLineFloats = 16;  // of a cache line
 
 /// Whole cache lines where that costs little: a row of 9 weights with Adam's state and its key
 /// takes 128 bytes instead of 116, and two lines instead of two or three.
@@ -65,7 +64,6 @@ void RowStore::find_all(std::span<const Probe> probes, std::span<const Key> keys
   // has the right bits of the hash, compare its key.
   constexpr size_t kAhead = 16;
   const size_t n = probes.size();
-  const size_t lines = (kKeyFloats + floats + kLineFloats - 1) / kLineFloats;
   for (size_t i = 0; i < n + 2 * kAhead; ++i) {
     if (i < n) {
       const uint64_t hash = probes[i].hash;
@@ -74,8 +72,7 @@ void RowStore::find_all(std::span<const Probe> probes, std::span<const Key> keys
     if (i >= kAhead && i < n + kAhead) {
       float* const found = candidate(probes[i - kAhead].hash);
       rows[i - kAhead] = found;
-      for (size_t line = 0; found != nullptr && line < lines; ++line)
-        __builtin_prefetch(found - kKeyFloats + line * kLineFloats);
+      prefetch(found, floats);
     }
     if (i >= 2 * kAhead) {
       const Probe& probe = probes[i - 2 * kAhead];

@@ -47,6 +47,12 @@ class RowStore {
   /// `floats` of each row are prefetched ahead of their use.
   void find_all(std::span<const Probe> probes, std::span<const Key> keys, size_t floats,
                 std::span<float*> rows) const;
+  /// Of the key and the first `floats` of a row.
+  static void prefetch(const float* row, size_t floats) {
+    const float* const end = row + floats;
+    for (const float* line = row - kKeyFloats; row != nullptr && line < end; line += kLineFloats)
+      __builtin_prefetch(line);
+  }
   /// In no particular order; the store must not change meanwhile.
   void for_each(FunctionRef<void(Key, float*)> visit) const;
 
@@ -56,6 +62,7 @@ class RowStore {
   static constexpr uint32_t kMinLimit = kSlots / 2, kMaxLimit = kSlots / 8 * 7;
   static constexpr uint32_t kRowMask = (1U << kRowBits) - 1;
   static constexpr uint32_t kEmpty = 0, kErased = kRowMask;  // slots; no row has these numbers
+  static constexpr size_t kLineFloats = 16;                  // of a cache line
   static constexpr size_t kKeyFloats = sizeof(Key) / sizeof(float);
 
   struct Segment {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/rng.h"
@@ -102,6 +103,19 @@ SparseTable::SparseTable(TableSpec spec)
 
 SparseTable::~SparseTable() = default;
 
+/// Calls use(part) for every shard that has keys of the batch, under its lock.
+template <class Use>
+void SparseTable::each_shard(KeyBatch& batch, size_t first, const Use& use) const {
+  for (size_t turn = 0; turn < shards_.size(); ++turn) {
+    const size_t number = (first + turn) % shards_.size();
+    const std::span<Probe> probes = batch.shard(number);
+    if (probes.empty()) continue;
+    Shard& shard = shards_[number];
+    const Lock lock(shard.mutex);
+    use(Part{number, shard.generation, *shard.stores, probes});
+  }
+}
+
 /// Calls use(stores, probe, row or null) for every key, under the lock of its shard. The first
 /// `floats` of each row are on their way to the cache.
 template <class Use>
@@ -109,19 +123,25 @@ void SparseTable::each_row(std::span<const Key> keys, size_t floats, const Use& 
   Borrowed scratch(*this);
   scratch->batch.group(keys, shards_.size());
   std::array<float*, kChunk> found;
-  for (size_t turn = 0; turn < shards_.size(); ++turn) {
-    const size_t number = (scratch->first_shard + turn) % shards_.size();
-    std::span<const Probe> probes = scratch->batch.shard(number);
-    if (probes.empty()) continue;
-    Shard& shard = shards_[number];
-    const Lock lock(shard.mutex);
-    Stores& stores = *shard.stores;
-    for (; !probes.empty(); probes = probes.subspan(std::min(kChunk, probes.size()))) {
-      const auto chunk = probes.first(std::min(kChunk, probes.size()));
-      stores.rows.find_all(chunk, keys, floats, found);
-      for (size_t i = 0; i < chunk.size(); ++i) use(stores, chunk[i], found[i]);
+  each_shard(scratch->batch, scratch->first_shard, [&](const Part& part) {
+    for (size_t at = 0; at < part.probes.size(); at += kChunk) {
+      const auto chunk = part.probes.subspan(at, std::min(kChunk, part.probes.size() - at));
+      part.stores.rows.find_all(chunk, keys, floats, found);
+      for (size_t i = 0; i < chunk.size(); ++i) use(part.stores, chunk[i], found[i]);
     }
+  });
+}
+
+/// Makes the row if it is missing and admitted.
+void SparseTable::pull_row(Stores& stores, const Probe& probe, Key key, uint32_t count, float*& row,
+                           float* to) const {
+  if (row == nullptr) row = row_for_pull(stores, key, probe.hash, count);
+  if (row == nullptr) {
+    std::fill_n(to, spec_.dim, 0.0F);
+    return;
   }
+  if (spec_.track_unseen) row[0] = 0;
+  copy_floats(row + weights_at_, spec_.dim, to);
 }
 
 void SparseTable::pull(std::span<const Key> keys, std::span<float> rows,
@@ -130,17 +150,32 @@ void SparseTable::pull(std::span<const Key> keys, std::span<float> rows,
   check_column(keys, columns.counts.size(), "counts");
   each_row(keys, weights_at_ + spec_.dim, [&](Stores& stores, const Probe& probe, float* row) {
     const size_t i = probe.position;
-    if (row == nullptr) {
-      const uint32_t count = columns.counts.empty() ? 1 : columns.counts[i];
-      row = row_for_pull(stores, keys[i], probe.hash, count);
+    const uint32_t count = columns.counts.empty() ? 1 : columns.counts[i];
+    pull_row(stores, probe, keys[i], count, row, rows.data() + i * spec_.dim);
+  });
+}
+
+void SparseTable::pull(std::span<const Key> keys, std::span<float> rows, const PullColumns& columns,
+                       Located& located) {
+  check_rows(keys, rows.size());
+  check_column(keys, columns.counts.size(), "counts");
+  located.keys_.assign(keys.begin(), keys.end());
+  located.batch_.group(keys, shards_.size());
+  located.rows_.resize(keys.size());
+  located.generation_.resize(shards_.size());
+  Borrowed scratch(*this);
+  each_shard(located.batch_, scratch->first_shard, [&](const Part& part) {
+    located.generation_[part.number] = part.generation;
+    float** const found = located.rows_.data() + located.batch_.begin(part.number);
+    for (size_t at = 0; at < part.probes.size(); at += kChunk) {
+      const auto chunk = part.probes.subspan(at, std::min(kChunk, part.probes.size() - at));
+      part.stores.rows.find_all(chunk, keys, weights_at_ + spec_.dim, {found + at, chunk.size()});
+      for (size_t j = 0; j < chunk.size(); ++j) {
+        const size_t i = chunk[j].position;
+        const uint32_t count = columns.counts.empty() ? 1 : columns.counts[i];
+        pull_row(part.stores, chunk[j], keys[i], count, found[at + j], rows.data() + i * spec_.dim);
+      }
     }
-    float* const to = rows.data() + i * spec_.dim;
-    if (row == nullptr) {
-      std::fill_n(to, spec_.dim, 0.0F);
-      return;
-    }
-    if (spec_.track_unseen) row[0] = 0;
-    copy_floats(row + weights_at_, spec_.dim, to);
   });
 }
 
@@ -160,34 +195,61 @@ void SparseTable::push(std::span<const Key> keys, std::span<const float> grads, 
   check_rows(keys, grads.size());
   check_column(keys, columns.show.size(), "show");
   check_column(keys, columns.click.size(), "click");
-  check<DataError>(step > 0, "table '", spec_.name, "': step 0, but the first step is 1");
-  const Update update{.lr = schedule_.rate(step), .step = step};
+  const Update update = update_of(step);
   if (scoring()) add_scores(keys, columns);
   Borrowed scratch(*this);
   scratch->batch.group(keys, shards_.size());
-  for (size_t turn = 0; turn < shards_.size(); ++turn) {
-    const size_t number = (scratch->first_shard + turn) % shards_.size();
-    const std::span<Probe> probes = scratch->batch.shard(number);
-    if (probes.empty()) continue;
-    const auto merged = scratch->batch.merge(probes, grads.data(), spec_.dim);
-    Shard& shard = shards_[number];
-    const Lock lock(shard.mutex);
-    for (size_t i = 0; i < merged.probes.size(); i += kChunk) {
-      const size_t n = std::min(kChunk, merged.probes.size() - i);
-      apply(*shard.stores, {merged.probes.subspan(i, n), merged.grads.subspan(i, n)}, keys, update,
+  each_shard(scratch->batch, scratch->first_shard, [&](const Part& part) {
+    const auto merged = scratch->batch.merge(part.probes, grads.data(), spec_.dim);
+    std::array<float*, kChunk> found;
+    for (size_t at = 0; at < merged.probes.size(); at += kChunk) {
+      const size_t n = std::min(kChunk, merged.probes.size() - at);
+      const auto chunk = merged.probes.subspan(at, n);
+      part.stores.rows.find_all(chunk, keys, floats(Section::rows), found);
+      apply(part.stores, {chunk, merged.grads.subspan(at, n), {found.data(), n}}, keys, update,
             scratch->adjusted);
     }
-  }
+  });
 }
 
-void SparseTable::apply(Stores& stores, const KeyBatch::Gradients& part, std::span<const Key> keys,
+void SparseTable::push(Located& located, std::span<const float> grads, uint64_t step,
+                       const PushColumns& columns) {
+  const std::span<const Key> keys = located.keys_;
+  check_rows(keys, grads.size());
+  check_column(keys, columns.show.size(), "show");
+  check_column(keys, columns.click.size(), "click");
+  const Update update = update_of(step);
+  if (scoring()) add_scores(keys, columns);
+  Borrowed scratch(*this);
+  each_shard(located.batch_, scratch->first_shard, [&](const Part& part) {
+    const std::span<float*> rows =
+        std::span(located.rows_).subspan(located.batch_.begin(part.number), part.probes.size());
+    if (std::exchange(located.generation_[part.number], part.generation) != part.generation)
+      part.stores.rows.find_all(part.probes, keys, floats(Section::rows), rows);
+    std::array<const float*, kChunk> parts;
+    for (size_t at = 0; at < part.probes.size(); at += kChunk) {
+      const auto chunk = part.probes.subspan(at, std::min(kChunk, part.probes.size() - at));
+      const auto found = rows.subspan(at, chunk.size());
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        RowStore::prefetch(found[i], floats(Section::rows));
+        parts[i] = grads.data() + chunk[i].position * spec_.dim;
+      }
+      apply(part.stores, {chunk, parts, found}, keys, update, scratch->adjusted);
+    }
+  });
+}
+
+Update SparseTable::update_of(uint64_t step) const {
+  check<DataError>(step > 0, "table '", spec_.name, "': step 0, but the first step is 1");
+  return {.lr = schedule_.rate(step), .step = step};
+}
+
+void SparseTable::apply(Stores& stores, const RowGradients& part, std::span<const Key> keys,
                         const Update& update, std::vector<float>& adjusted) const {
-  std::array<float*, kChunk> found;
-  stores.rows.find_all(part.probes, keys, floats(Section::rows), found);
   std::array<RowStep, kChunk> steps;
   size_t count = 0;
   for (size_t i = 0; i < part.probes.size(); ++i) {
-    float* row = found[i];
+    float*& row = part.rows[i];
     const Probe& probe = part.probes[i];
     if (row == nullptr) row = row_for_push(stores, keys[probe.position], probe.hash);
     if (row == nullptr) continue;
@@ -232,6 +294,7 @@ size_t SparseTable::shrink(uint32_t unseen) {
   size_t erased = 0;
   for (Shard& shard : shards_) {
     const Lock lock(shard.mutex);
+    ++shard.generation;
     erased += age(shard.stores->rows, 0, unseen);
     if (counting()) age(*shard.stores->counted, 1, unseen);
   }

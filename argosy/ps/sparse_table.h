@@ -45,6 +45,22 @@ class SparseTable final : public Table {
   /// A key may come more than once: the same as one pull after the other.
   void pull(std::span<const Key> keys, std::span<float> rows) override { pull(keys, rows, {}); }
   void pull(std::span<const Key> keys, std::span<float> rows, const PullColumns& columns);
+  /// The keys of a pull and where their rows are, so that a push need not search for them again.
+  /// Its memory is used again by the next pull. Thread safety: none.
+  class Located {
+   public:
+    std::span<const Key> keys() const { return keys_; }
+
+   private:
+    friend SparseTable;
+    std::vector<Key> keys_;
+    KeyBatch batch_;
+    std::vector<float*> rows_;          // by place in batch_, null: not admitted
+    std::vector<uint64_t> generation_;  // of each shard when its rows were found
+  };
+  /// pull() that remembers. Each key may come once only; the same holds for its push.
+  void pull(std::span<const Key> keys, std::span<float> rows, const PullColumns& columns,
+            Located& located);
   /// For inference: keys without a row give zeros, nothing is made or counted.
   void pull_existing(std::span<const Key> keys, std::span<float> rows) const;
   /// The gradients of a key that comes more than once are added up, in order, for one rule step.
@@ -53,6 +69,9 @@ class SparseTable final : public Table {
   }
   void push(std::span<const Key> keys, std::span<const float> grads, uint64_t step,
             const PushColumns& columns);
+  /// push() of the keys of a pull. Rows may have been erased or made since.
+  void push(Located& located, std::span<const float> grads, uint64_t step,
+            const PushColumns& columns = {});
   /// Makes missing rows whatever the entry says. Of equal keys the last one counts.
   void assign(std::span<const Key> keys, std::span<const float> rows) override;
   size_t size() const override;
@@ -89,6 +108,7 @@ class SparseTable final : public Table {
     explicit Shard(std::unique_ptr<Stores> first) : stores(std::move(first)) {}
     mutable Mutex mutex;
     std::unique_ptr<Stores> stores GUARDED_BY(mutex);
+    uint64_t generation GUARDED_BY(mutex) = 0;  // changes when addresses of rows do
   };
   struct Scratch;
   class Borrowed;
@@ -100,7 +120,23 @@ class SparseTable final : public Table {
   void check_column(std::span<const Key> keys, size_t values, const char* name) const;
   template <class Use>
   void each_row(std::span<const Key> keys, size_t floats, const Use& use) const;
-  void apply(Stores& stores, const KeyBatch::Gradients& part, std::span<const Key> keys,
+  struct Part {
+    size_t number;  // of the shard
+    uint64_t generation;
+    Stores& stores;
+    std::span<Probe> probes;
+  };
+  template <class Use>
+  void each_shard(KeyBatch& batch, size_t first, const Use& use) const;
+  void pull_row(Stores& stores, const Probe& probe, Key key, uint32_t count, float*& row,
+                float* to) const;
+  Update update_of(uint64_t step) const;
+  struct RowGradients {
+    std::span<const Probe> probes;
+    std::span<const float* const> grads;
+    std::span<float*> rows;  // null: to be found or made
+  };
+  void apply(Stores& stores, const RowGradients& part, std::span<const Key> keys,
              const Update& update, std::vector<float>& adjusted) const;
   void add_scores(std::span<const Key> keys, const PushColumns& columns);
   float* make_row(Stores& stores, Key key, uint64_t hash) const;

@@ -128,6 +128,7 @@ void SparseTable::load(ByteSource& in) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const Lock lock(shards_[i].mutex);
     shards_[i].stores.swap(fresh[i]);
+    ++shards_[i].generation;
   }
 }
 

@@ -117,6 +117,46 @@ TEST(SparseTable, APushOfAMissingRowMakesItFirst) {
   EXPECT_EQ(saved(a), saved(b));
 }
 
+TEST(SparseTable, APushWhereAPullFoundTheRowsIsAPushOfItsKeys) {
+  for (const char* entry : {"", "count_filter(2)", "probability(0.5)", "show_click(1, 2)"}) {
+    TableSpec spec = spec_of(2, "adam", entry);
+    spec.track_unseen = true;
+    SparseTable a(spec), b(spec);
+    SparseTable::Located located;
+    Keys keys;
+    for (Key key = 0; key < 2000; ++key) keys.push_back(key * key);
+    Floats rows(2 * keys.size());
+    const Floats grads(rows.size(), 0.5F);
+    const auto empty = saved(b);
+    // What may come between a pull and its push: nothing, rows erased and made again elsewhere, a
+    // load of other rows. A second push of the same pull is a push like any other.
+    using Between = void (*)(SparseTable&, std::span<const std::byte> empty);
+    const Between between[] = {
+        [](SparseTable&, std::span<const std::byte>) {},
+        [](SparseTable& table, std::span<const std::byte>) {
+          table.shrink(1);
+          pull(table, {77, 4, 1, 0});
+          pull(table, {77, 4, 1, 0});
+        },
+        [](SparseTable& table, std::span<const std::byte> none) { load(table, none); }};
+    uint64_t step = 0;
+    for (const Between act : between) {
+      pull(b, keys);
+      a.pull(keys, rows, {}, located);
+      EXPECT_EQ(Keys(located.keys().begin(), located.keys().end()), keys);
+      EXPECT_EQ(pull_existing(b, keys), rows);
+      for (SparseTable* table : {&a, &b}) act(*table, empty);
+      for (int i = 0; i < 2; ++i) {
+        a.push(located, grads, ++step);
+        b.push(keys, grads, step);
+      }
+      EXPECT_EQ(saved(a), saved(b)) << entry;
+      EXPECT_EQ(a.scores(4).has_value(), b.scores(4).has_value());
+    }
+    EXPECT_NE(error_of<DataError>([&] { a.push(located, Floats(3), 9); }), "accepted");
+  }
+}
+
 /// What a sparse table should do, row by row.
 class ReferenceTable {
  public:

@@ -14,6 +14,11 @@
 namespace argosy::communicators {
 namespace {
 
+/// By table: where the rows of the batch's keys are, so that commit need not search again.
+struct FoundRows final : Carried {
+  std::vector<SparseTable::Located> tables;
+};
+
 class Local final : public Communicator {
  public:
   Local(const Plan& plan, const Strategy& strategy) : plan_(plan), shared_(strategy.threads > 1) {
@@ -38,6 +43,10 @@ class Local final : public Communicator {
 
   void fetch(Batch& batch, Purpose purpose) override {
     batch.grads.assign(tables_.size(), {});
+    if (batch.carried == nullptr) {
+      batch.carried = std::make_unique<FoundRows>();
+      found_rows(batch).tables.resize(tables_.size());
+    }
     batch.next_states.resize(states_.size());
     for (size_t i = 0; i < tables_.size(); ++i) {
       Tensor& feed = batch.feeds[plan_.tables[i].name];
@@ -115,9 +124,13 @@ class Local final : public Communicator {
     feed.renew({static_cast<int64_t>(keys.size()), static_cast<int64_t>(plan_.tables[table].dim)},
                DType::f32);
     if (purpose == Purpose::training)
-      sparse_[table]->pull(keys, feed.as<float>());
+      sparse_[table]->pull(keys, feed.as<float>(), {}, found_rows(batch).tables[table]);
     else
       sparse_[table]->pull_existing(keys, feed.as<float>());
+  }
+
+  static FoundRows& found_rows(const Batch& batch) {
+    return static_cast<FoundRows&>(*batch.carried);
   }
 
   void fetch_copy(size_t table, Tensor& feed) {
@@ -132,7 +145,7 @@ class Local final : public Communicator {
       if (dense_[i] != nullptr)
         dense_[i]->push_all(batch.grads[i], step);
       else
-        sparse_[i]->push(batch.keys[plan_.key_sets[i]], batch.grads[i], step);
+        sparse_[i]->push(found_rows(batch).tables[i], batch.grads[i], step);
     }
   }
 
