@@ -17,6 +17,9 @@ namespace argosy {
 class ARGOSY_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() ARGOSY_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() ARGOSY_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return mutex_.try_lock();
+  }
   void unlock() ARGOSY_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
 
  private:
@@ -28,6 +31,9 @@ class ARGOSY_THREAD_ANNOTATION(scoped_lockable) Lock {
   explicit Lock(Mutex& mutex) ARGOSY_THREAD_ANNOTATION(acquire_capability(mutex)) : mutex_(mutex) {
     mutex_.lock();
   }
+  /// Of a mutex that is locked already.
+  Lock(Mutex& mutex, std::adopt_lock_t) ARGOSY_THREAD_ANNOTATION(requires_capability(mutex))
+      : mutex_(mutex) {}
   ~Lock() ARGOSY_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;

@@ -107,6 +107,8 @@ Plan make_plan(Program program, const Optimizer& optimizer, uint64_t seed,
                          "' are looked up by no input");
     } else {
       spec.dim = spec.elements = static_cast<size_t>(desc.type.shape.numel());
+      if (desc.type.shape.rank() > 1)
+        spec.unit = spec.elements / static_cast<size_t>(desc.type.shape[0]);
     }
     // What does not parse is refused here, before any process starts to train.
     make_rule(spec.rule);

@@ -1,6 +1,7 @@
 #include "argosy/ps/dense_table.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <new>
 
@@ -13,6 +14,9 @@ TableSpec checked(TableSpec spec) {
   check<ConfigError>(spec.dim > 0, "table '", spec.name, "': dim is 0, expected at least 1");
   check<ConfigError>(spec.elements > 0, "table '", spec.name,
                      "': elements is 0, expected at least 1 for a dense parameter");
+  if (spec.of == 0) spec.of = spec.elements;
+  check<ConfigError>(spec.first + spec.elements <= spec.of, "table '", spec.name, "': elements ",
+                     spec.first, " to ", spec.first + spec.elements, " of only ", spec.of);
   return spec;
 }
 
@@ -29,13 +33,13 @@ DenseTable::DenseTable(TableSpec spec)
                   rule_->state_size(spec_.elements - (blocks_ - 1) * spec_.dim)),
       weights_(aligned_floats(spec_.elements)),
       state_(aligned_floats(state_size_)) {
-  check<ConfigError>(!rule_->whole_parameter() || blocks_ == 1, "rule '", spec_.rule,
-                     "' needs parameter '", spec_.name, "' in one block: dim is ", spec_.dim,
-                     ", expected at least ", spec_.elements);
+  check<ConfigError>(!rule_->whole_parameter() || (blocks_ == 1 && spec_.elements == spec_.of),
+                     "rule '", spec_.rule, "' needs parameter '", spec_.name,
+                     "' in one block: dim is ", spec_.dim, ", expected at least ", spec_.of);
   const Initializer initializer(spec_.init);
-  check<ConfigError>(initializer.size().value_or(spec_.elements) == spec_.elements, "'", spec_.init,
-                     "': parameter '", spec_.name, "' has ", spec_.elements, " elements");
-  initializer.fill(weights(), parameter_stream(spec_.seed, spec_.name));
+  check<ConfigError>(initializer.size().value_or(spec_.of) == spec_.of, "'", spec_.init,
+                     "': parameter '", spec_.name, "' has ", spec_.of, " elements");
+  initializer.fill(weights(), parameter_stream(spec_.seed, spec_.name), spec_.first);
   for (Key key = 0; key < blocks_; ++key) rule_->init(block(key).state);
   if (policy_.active()) scratch_.resize(block(0).weights.size());
 }
@@ -76,6 +80,29 @@ void DenseTable::pull_all(std::span<float> weights) const {
                    " floats asked for, it has ", spec_.elements);
   const Lock lock(mutex_);
   std::copy_n(weights_.get(), spec_.elements, weights.begin());
+}
+
+void DenseTable::assign_all(std::span<const float> weights) {
+  check<DataError>(weights.size() == spec_.elements, "table '", spec_.name, "': ", weights.size(),
+                   " floats to assign, it has ", spec_.elements);
+  const Lock lock(mutex_);
+  std::ranges::copy(weights, weights_.get());
+}
+
+void DenseTable::copy_out(std::span<float> weights, std::span<float> state) const {
+  assert(weights.size() == spec_.elements && state.size() == state_size_);
+  const Lock lock(mutex_);
+  std::copy_n(weights_.get(), spec_.elements, weights.begin());
+  std::copy_n(state_.get(), state_size_, state.begin());
+}
+
+void DenseTable::copy_in(std::span<const float> weights, std::span<const float> state) {
+  check<DataError>(weights.size() == spec_.elements && state.size() == state_size_, "table '",
+                   spec_.name, "': ", weights.size(), " weights and a state of ", state.size(),
+                   ", expected ", spec_.elements, " and ", state_size_);
+  const Lock lock(mutex_);
+  std::ranges::copy(weights, weights_.get());
+  std::ranges::copy(state, state_.get());
 }
 
 void DenseTable::assign(std::span<const Key> keys, std::span<const float> rows) {

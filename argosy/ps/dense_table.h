@@ -37,6 +37,11 @@ class DenseTable final : public Table {
   /// push() and pull() of every block at once, without keys.
   void push_all(std::span<const float> grads, uint64_t step);
   void pull_all(std::span<float> weights) const;
+  void assign_all(std::span<const float> weights);
+  /// Weights, then the state.
+  void copy_out(std::span<float> weights, std::span<float> state) const;
+  void copy_in(std::span<const float> weights, std::span<const float> state);
+  size_t state_size() const { return state_size_; }
 
  private:
   using Floats = std::unique_ptr<float[], void (*)(float*)>;

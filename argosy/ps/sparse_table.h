@@ -81,6 +81,8 @@ class SparseTable final : public Table {
   /// other calls each row is saved whole, but not all at the same moment.
   void save(ByteSink& out) const override;
   void load(ByteSource& in) override;
+  /// A table that was saved in parts, each key in one of them; takes the keys that `keep` wants.
+  void load(std::span<ByteSource> parts, FunctionRef<bool(Key)> keep);
 
   /// Adds one to every row's unseen count, which a pull or a push sets to 0, and erases rows (and
   /// counts of keys not yet admitted) that reach `unseen`; returns how many rows. Throws
@@ -146,7 +148,9 @@ class SparseTable final : public Table {
   std::vector<Key> sorted_keys(Section section) const;
   void save_section(Section section, ByteSink& out) const;
   using Fresh = std::vector<std::unique_ptr<Stores>>;
-  void load_section(Section section, ByteSource& in, RunningHash& sum, Fresh& fresh) const;
+  void load_part(ByteSource& in, FunctionRef<bool(Key)> keep, Fresh& fresh) const;
+  void load_section(Section section, ByteSource& in, RunningHash& sum, FunctionRef<bool(Key)> keep,
+                    Fresh& fresh) const;
 
   TableSpec spec_;
   std::unique_ptr<Rule> rule_;

@@ -103,6 +103,23 @@ void SparseTable::save_section(Section section, ByteSink& out) const {
 }
 
 void SparseTable::load(ByteSource& in) {
+  load(std::span(&in, 1), [](Key) { return true; });
+}
+
+void SparseTable::load(std::span<ByteSource> parts, FunctionRef<bool(Key)> keep) {
+  const auto arena = std::make_shared<Arena>();
+  Fresh fresh;
+  for (size_t i = 0; i < shards_.size(); ++i)
+    fresh.push_back(std::make_unique<Stores>(*this, arena));
+  for (ByteSource& in : parts) load_part(in, keep, fresh);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const Lock lock(shards_[i].mutex);
+    shards_[i].stores.swap(fresh[i]);
+    ++shards_[i].generation;
+  }
+}
+
+void SparseTable::load_part(ByteSource& in, FunctionRef<bool(Key)> keep, Fresh& fresh) const {
   RunningHash sum;
   const Header header = take_summed<Header>(in, 1, sum)[0];
   check<DataError>(header.magic == kMagic, in.what(), ": not a sparse table");
@@ -116,24 +133,15 @@ void SparseTable::load(ByteSource& in) {
       header.row_floats, " floats (unseen ", header.unseen, ", scores ", header.scores, ", counts ",
       header.counted_floats, "), expected ", spec_.dim, " in ", floats(Section::rows), " (unseen ",
       spec_.track_unseen, ", scores ", scoring(), ", counts ", floats(Section::counted), ")");
-  const auto arena = std::make_shared<Arena>();
-  Fresh fresh;
-  for (size_t i = 0; i < shards_.size(); ++i)
-    fresh.push_back(std::make_unique<Stores>(*this, arena));
-  load_section(Section::rows, in, sum, fresh);
-  if (counting()) load_section(Section::counted, in, sum, fresh);
+  load_section(Section::rows, in, sum, keep, fresh);
+  if (counting()) load_section(Section::counted, in, sum, keep, fresh);
   check<DataError>(in.left() >= sizeof(uint64_t), in.what(), ": ends early, its checksum is gone");
   const auto stored = in.get<uint64_t>();
   check<DataError>(stored == sum.digest(), in.what(), ": its checksum does not fit its bytes");
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    const Lock lock(shards_[i].mutex);
-    shards_[i].stores.swap(fresh[i]);
-    ++shards_[i].generation;
-  }
 }
 
 void SparseTable::load_section(Section section, ByteSource& in, RunningHash& sum,
-                               Fresh& fresh) const {
+                               FunctionRef<bool(Key)> keep, Fresh& fresh) const {
   const size_t width = floats(section);
   std::optional<Key> last;
   for (;;) {
@@ -147,8 +155,12 @@ void SparseTable::load_section(Section section, ByteSource& in, RunningHash& sum
       check<DataError>(!last || *last < keys[i], in.what(), ": key ", keys[i],
                        " does not come after ", last.value_or(0));
       last = keys[i];
+      if (!keep(keys[i])) continue;
       const uint64_t hash = RowStore::hash(keys[i]);
-      float* const row = (*fresh[hash % fresh.size()])[section].insert(keys[i], hash);
+      RowStore& store = (*fresh[hash % fresh.size()])[section];
+      check<DataError>(store.find(keys[i], hash) == nullptr, in.what(), ": key ", keys[i],
+                       " is in another part as well");
+      float* const row = store.insert(keys[i], hash);
       std::copy_n(rows.data() + i * width, width, row);
     }
   }

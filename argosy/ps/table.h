@@ -19,6 +19,9 @@ struct TableSpec {
   std::string learning_rate = "0.01";       // schedule.h
   std::string regularizer = {}, clip = {};  // gradient.h
   uint64_t seed = 0;
+  // Of dense parameters only:
+  size_t unit = 1;           // floats that are never cut apart: a row of a matrix
+  size_t first = 0, of = 0;  // a part of a parameter of `of` elements, from `first`; 0: whole
   // Of sparse tables only:
   std::string entry = {};     // who gets a row: entry.h
   bool track_unseen = false;  // count the shrinks since a row was last used, 4 bytes a row

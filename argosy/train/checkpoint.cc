@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
+#include <set>
 #include <sstream>
 
 #include "argosy/base/error.h"
-#include "argosy/ps/sparse_table.h"
 #include "argosy/train/saved_model.h"
 
 namespace argosy {
@@ -22,13 +21,12 @@ constexpr std::string_view kHeader = "argosy checkpoint 1";
 ///   batches 340                  of it that are done
 ///   file 3 1200                  lines of file 3 that are done; file 3 whole
 ///   table factors factors.7.rows
+///   replaced factors.6.rows
 struct Manifest {
   ResumePoint resume;
-  struct Entry {
-    std::string table, file;
-  };
-  std::vector<Entry> tables;
-  uint64_t generation = 0;  // of the table files
+  std::vector<SavedTable> tables;
+  std::vector<std::string> replaced;  // files of the generation before, which may be left
+  uint64_t generation = 0;            // of the table files
 
   std::string text() const {
     std::string out = fmt::format("{}\nepoch {}\nbatches {}\ngeneration {}\n", kHeader,
@@ -40,8 +38,9 @@ struct Manifest {
       else
         fmt::format_to(line, "file {} {}\n", mark.file, mark.lines);
     }
-    for (const Entry& entry : tables)
+    for (const SavedTable& entry : tables)
       fmt::format_to(line, "table {} {}\n", entry.table, entry.file);
+    for (const std::string& file : replaced) fmt::format_to(line, "replaced {}\n", file);
     return out;
   }
 
@@ -71,8 +70,10 @@ struct Manifest {
         else
           std::istringstream(lines_done) >> mark.lines;
       } else if (what == "table") {
-        Entry& entry = manifest.tables.emplace_back();
+        SavedTable& entry = manifest.tables.emplace_back();
         words >> entry.table >> entry.file;
+      } else if (what == "replaced") {
+        words >> manifest.replaced.emplace_back();
       } else {
         words.setstate(std::ios::failbit);
       }
@@ -81,39 +82,6 @@ struct Manifest {
     return manifest;
   }
 };
-
-/// Collects small writes, so that a table of many rows makes few system calls.
-class FileSink final : public ByteSink {
- public:
-  FileSink(Env& env, const std::string& path) : file_(env.create_file(path)) {
-    buffer_.reserve(kBuffer);
-  }
-  void write(std::span<const std::byte> bytes) override {
-    if (buffer_.size() + bytes.size() > kBuffer) flush();
-    if (bytes.size() > kBuffer)
-      file_->append(bytes);
-    else
-      buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  }
-  void finish() {
-    flush();
-    file_->sync();
-  }
-
- private:
-  static constexpr size_t kBuffer = 1 << 20;
-  void flush() {
-    file_->append(buffer_);
-    buffer_.clear();
-  }
-
-  std::unique_ptr<WritableFile> file_;
-  std::vector<std::byte> buffer_;
-};
-
-std::string table_file(const std::string& table, uint64_t generation) {
-  return fmt::format("{}.{}.rows", table, generation);
-}
 
 std::string manifest_path(const std::string& dir) { return dir + "/persistables.argosy"; }
 
@@ -129,48 +97,37 @@ Manifest previous_manifest(Env& env, const std::string& dir) {
 
 }  // namespace
 
-void save_checkpoint(Env& env, const std::string& dir, const std::vector<NamedTensor>& persistables,
-                     std::span<SparseTable* const> tables, const ResumePoint& resume) {
+void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
+                     const ResumePoint& resume) {
   env.make_directories(dir);
   const Manifest before = previous_manifest(env, dir);
   // A save that was killed between its last two steps has left the tables it replaced.
-  for (const Manifest::Entry& old : before.tables)
-    if (before.generation > 1)
-      env.remove_file(dir + "/" + table_file(old.table, before.generation - 1));
-  Manifest manifest{.resume = resume, .tables = {}, .generation = before.generation + 1};
-  manifest.tables.reserve(tables.size());
-  for (const SparseTable* table : tables) {
-    const std::string& name = table->spec().name;
-    manifest.tables.push_back({name, table_file(name, manifest.generation)});
-    FileSink file(env, dir + "/" + manifest.tables.back().file);
-    table->save(file);
-    file.finish();
-  }
-  save_model(env, manifest_path(dir), {manifest.text(), persistables});
-  for (const Manifest::Entry& old : before.tables) env.remove_file(dir + "/" + old.file);
+  for (const std::string& old : before.replaced) env.remove_file(dir + "/" + old);
+  Manifest manifest{
+      .resume = resume, .tables = {}, .replaced = {}, .generation = before.generation + 1};
+  manifest.tables = store.save(env, dir, manifest.generation);
+  for (const SavedTable& old : before.tables) manifest.replaced.push_back(old.file);
+  save_model(env, manifest_path(dir), {manifest.text(), store.persistables()});
+  for (const SavedTable& old : before.tables) env.remove_file(dir + "/" + old.file);
 }
 
-ResumePoint load_checkpoint(Env& env, const std::string& dir,
-                            const std::vector<NamedTensor>& persistables,
-                            std::span<SparseTable* const> tables) {
+ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store) {
   const std::string path = manifest_path(dir);
   const SavedModel saved = load_model(env, path);
   const Manifest manifest = Manifest::parse(saved.program, path);
+  const std::vector<NamedTensor> persistables = store.persistables();
   check_fits(saved, path, persistables);
-  check<DataError>(manifest.tables.size() == tables.size(), path, ": holds ",
-                   manifest.tables.size(), " sparse tables, the model has ", tables.size());
-  for (SparseTable* table : tables) {
-    const auto entry =
-        std::ranges::find(manifest.tables, table->spec().name, &Manifest::Entry::table);
-    check<DataError>(entry != manifest.tables.end(), path, ": has no table '", table->spec().name,
+  const std::vector<std::string> wanted = store.sparse_tables();
+  std::set<std::string> held;
+  for (const SavedTable& table : manifest.tables) held.insert(table.table);
+  check<DataError>(held.size() == wanted.size(), path, ": holds ", held.size(),
+                   " sparse tables, the model has ", wanted.size());
+  for (const std::string& name : wanted)
+    check<DataError>(held.contains(name), path, ": has no table '", name,
                      "', which the model needs");
-    const std::string file = dir + "/" + entry->file;
-    const std::vector<std::byte> bytes = env.read_file(file);
-    ByteSource in(bytes, file);
-    table->load(in);
-    check<DataError>(in.left() == 0, file, ": ", in.left(), " bytes too many");
-  }
+  store.load(env, dir, manifest.tables);
   copy_values(saved, persistables);
+  store.restore(persistables);
   return manifest.resume;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
 
 namespace argosy {
@@ -10,6 +11,27 @@ namespace {
 double to_number(const Tensor& value) {
   return value.dtype() == DType::f32 ? static_cast<double>(value.as<float>()[0])
                                      : value.as<double>()[0];
+}
+
+constexpr uint64_t kMostInstances = uint64_t{1} << 53;  // doubles still tell them apart
+
+// Not inlined: g++ 12 sees an overflow in the first write to a buffer whose whole life it sees.
+[[gnu::noinline]] void save_measures(ByteSink& out, const Measures& measures) {
+  out.put<uint64_t>(measures.names.size());
+  for (const std::string& name : measures.names) out.put_text(name);
+  out.put<uint64_t>(measures.means.size());
+}
+
+/// Throws DataError unless the names and the number of means are those of the measures.
+void check_measures(ByteSource& in, const Measures& measures) {
+  const auto names = in.get<uint64_t>();
+  check<DataError>(names == measures.names.size(), in.what(), ": ", names, " of them, expected ",
+                   measures.names.size());
+  for (const std::string& name : measures.names)
+    check<DataError>(in.get_text() == name, in.what(), ": another figure in the place of ", name);
+  const auto means = in.get<uint64_t>();
+  check<DataError>(means == measures.means.size(), in.what(), ": ", means,
+                   " of them are means over batches, expected ", measures.means.size());
 }
 
 }  // namespace
@@ -89,6 +111,38 @@ std::vector<Metric> Figures::named(std::span<const double> means) const {
   for (const auto& meter : meters_)
     metrics.push_back({measures_.names[metrics.size()], meter->value()});
   return metrics;
+}
+
+std::vector<std::byte> Figures::bytes() const {
+  ByteBuffer out;
+  save_measures(out, measures_);
+  out.put(instances_);
+  out.put_all(std::span(totals_));
+  out.put_all(std::span(last_));
+  for (const auto& meter : meters_) meter->save(out);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+void Figures::merge(std::span<const std::byte> other) {
+  ByteSource in(other, "figures to merge");
+  check_measures(in, measures_);
+  const auto instances = in.get<uint64_t>();
+  check<DataError>(instances <= kMostInstances, in.what(), ": ", instances,
+                   " instances, expected at most ", kMostInstances);
+  std::vector<double> totals(totals_.size()), last(last_.size());
+  in.get_all(std::span(totals));
+  in.get_all(std::span(last));
+  std::vector<std::unique_ptr<Meter>> meters;
+  for (const Measures::Scored& one : measures_.scored) {
+    meters.push_back(make_meter(one.meter));
+    meters.back()->load(in);
+  }
+  check<DataError>(in.left() == 0, in.what(), ": ", in.left(), " bytes too many");
+
+  if (instances > 0) last_ = last;
+  instances_ += instances;
+  for (size_t i = 0; i < totals.size(); ++i) totals_[i] += totals[i];
+  for (size_t i = 0; i < meters.size(); ++i) meters_[i]->merge(*meters[i]);
 }
 
 std::vector<Metric> Figures::totals() { return named(means()); }

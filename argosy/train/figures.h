@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +44,14 @@ class Figures {
   std::vector<Metric> totals();
   /// Means of the last batch, meters over all batches.
   std::vector<Metric> current() const;
+  /// Seen since the last reset.
+  uint64_t instances() const { return instances_; }
+
+  /// All that was seen, for the merge() of another process.
+  std::vector<std::byte> bytes() const;
+  /// As if the batches of the Figures that gave these bytes had been added here. Throws DataError,
+  /// and stays as it was, for bytes that are damaged or of other measures.
+  void merge(std::span<const std::byte> other);
 
  private:
   std::vector<Metric> named(std::span<const double> means) const;

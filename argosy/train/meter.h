@@ -9,6 +9,8 @@
 
 namespace argosy {
 
+class ByteSink;
+class ByteSource;
 class Call;
 
 /// One batch's predictions and labels, and where a meter needs it the group (user) of each
@@ -21,7 +23,7 @@ struct Observations {
 
 /// A figure over all instances seen, which no mean over batches can give. In a steady state add()
 /// allocates nothing (gauc, which keeps its instances, grows). Thread safety: none; one per thread,
-/// joined by merge().
+/// joined by merge(), across processes by save() there and load() here.
 class Meter {
  public:
   virtual ~Meter() = default;
@@ -36,6 +38,11 @@ class Meter {
   virtual double value() const = 0;
   /// Forgets all batches.
   virtual void reset() = 0;
+  /// All that was seen, to the bit.
+  virtual void save(ByteSink& out) const = 0;
+  /// Replaces what was seen by what save() wrote, and reads no further. Throws DataError, and stays
+  /// as it was, for bytes that cannot be of this kind of meter with these settings.
+  virtual void load(ByteSource& in) = 0;
   virtual bool needs_groups() const { return false; }
 };
 

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
 #include "argosy/base/rng.h"
 
@@ -295,6 +299,161 @@ TEST(AllMeters, RefuseToMergeOtherKinds) {
     }
   EXPECT_EQ(message_of<ConfigError>([] { make_meter("auc")->merge(*make_meter("mae")); }),
             "only a meter of the same kind can be merged into auc");
+}
+
+/// Few buckets and steps where a meter has them, so that its bytes are few and its window slides.
+std::string small_spec(const std::string& name) {
+  if (name == "auc") return "auc(buckets=16)";
+  if (name == "batch_auc") return "batch_auc(steps=3, buckets=16)";
+  return name;
+}
+
+std::vector<std::byte> saved(const Meter& meter) {
+  ByteBuffer out;
+  meter.save(out);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+/// Into a meter that has seen something else before.
+std::unique_ptr<Meter> loaded(const std::string& spec, std::span<const std::byte> bytes) {
+  auto meter = make_meter(spec);
+  meter->add(draw(99, 30, 7).all());
+  ByteSource in(bytes, "a saved meter");
+  meter->load(in);
+  EXPECT_EQ(in.left(), 0U) << spec;
+  return meter;
+}
+
+uint64_t bits_of(const Meter& meter) { return std::bit_cast<uint64_t>(meter.value()); }
+
+TEST(SavedMeters, MergeToTheSameBitsAsTheOriginals) {
+  constexpr size_t kMeters = 3, kInstances = 1200;
+  for (const uint64_t seed : {51, 52, 53}) {
+    const Instances drawn = draw(seed, kInstances, 777);
+    const RandomStream random(seed, 1);
+    for (const MeterPlugin& plugin : builtin_meters()) {
+      const std::string where = plugin.name + ", seed " + std::to_string(seed);
+      std::vector<std::unique_ptr<Meter>> originals;
+      for (size_t i = 0; i < kMeters; ++i) originals.push_back(make_meter(plugin.name));
+      const auto whole = make_meter(plugin.name);
+      for (size_t first = 0, batch = 0; first < kInstances; ++batch) {
+        const size_t n = std::min<size_t>(random.below(2 * batch, 90), kInstances - first);
+        originals[random.below(2 * batch + 1, kMeters)]->add(drawn.part(first, n));
+        whole->add(drawn.part(first, n));
+        first += n;
+      }
+      const auto direct = make_meter(plugin.name), by_bytes = make_meter(plugin.name);
+      for (const auto& original : originals) {
+        const auto copy = loaded(plugin.name, saved(*original));
+        EXPECT_EQ(saved(*copy), saved(*original)) << where;
+        by_bytes->merge(*copy);
+        direct->merge(*original);
+      }
+      ASSERT_TRUE(std::isfinite(direct->value())) << where;
+      EXPECT_EQ(bits_of(*by_bytes), bits_of(*direct)) << where;
+      if (plugin.name == "auc" || plugin.name == "gauc") {
+        EXPECT_EQ(bits_of(*by_bytes), bits_of(*whole)) << where;
+      }
+    }
+  }
+}
+
+TEST(SavedMeters, GoOnAsTheOriginalsDo) {
+  const Instances drawn = draw(61, 500, 99);
+  for (const MeterPlugin& plugin : builtin_meters()) {
+    const std::string spec = small_spec(plugin.name);
+    const auto original = make_meter(spec);
+    EXPECT_EQ(saved(*loaded(spec, saved(*original))), saved(*original)) << "nothing seen, " << spec;
+    for (size_t first = 0; first < 250; first += 50) original->add(drawn.part(first, 50));
+    const auto copy = loaded(spec, saved(*original));
+    for (size_t first = 250; first < 500; first += 50) {
+      original->add(drawn.part(first, 50));
+      copy->add(drawn.part(first, 50));
+      EXPECT_EQ(bits_of(*copy), bits_of(*original)) << spec << " at " << first;
+    }
+  }
+}
+
+TEST(SavedMeters, AreRefusedByOtherKindsAndSettings) {
+  const auto message = [](const char* from, const char* into) {
+    const auto meter = make_meter(into);
+    const auto bytes = saved(*make_meter(from));
+    ByteSource in(bytes, "worker 1");
+    return message_of<DataError>([&] { meter->load(in); });
+  };
+  EXPECT_EQ(message("mae", "auc"), "worker 1: of another kind of meter than auc");
+  EXPECT_EQ(message("auc(100)", "auc"),
+            "worker 1: of a meter auc with the setting 100, expected 4096");
+  EXPECT_EQ(message("batch_auc(steps=3)", "batch_auc"),
+            "worker 1: of a meter batch_auc with the setting 3, expected 20");
+  EXPECT_EQ(message("recall(0.25)", "recall"),
+            "worker 1: of a meter recall with the setting 0.25, expected 0.5");
+  for (const std::string& name : meter_names())
+    for (const std::string& other : meter_names())
+      EXPECT_EQ(message(name.c_str(), other.c_str()) == "nothing was thrown", name == other)
+          << name << " into " << other;
+}
+
+/// What a meter makes of damaged bytes: refused, it is as before; accepted, it can be used.
+void expect_unharmed(const std::string& spec, std::span<const std::byte> bytes,
+                     const std::string& damage) {
+  const Instances before = draw(71, 40, 9);
+  const auto meter = make_meter(spec), other = make_meter(spec);
+  meter->add(before.all());
+  other->add(before.all());
+  const auto untouched = saved(*meter);
+  ByteSource in(bytes, "a damaged meter");
+  try {
+    meter->load(in);
+  } catch (const DataError&) {
+    EXPECT_EQ(saved(*meter), untouched) << spec << damage;
+    return;
+  }
+  EXPECT_FALSE(std::isinf(meter->value())) << spec << damage;
+  other->merge(*meter);
+  other->add(before.all());
+  EXPECT_TRUE(std::isfinite(other->value())) << spec << damage;
+}
+
+TEST(SavedMeters, AreRefusedOrHarmlessWhenDamaged) {
+  const Instances drawn = draw(72, 40, 99);
+  for (const MeterPlugin& plugin : builtin_meters()) {
+    const std::string spec = small_spec(plugin.name);
+    const auto meter = make_meter(spec);
+    for (size_t first = 0; first < 40; first += 10) meter->add(drawn.part(first, 10));
+    auto bytes = saved(*meter);
+    for (size_t n = 0; n < bytes.size(); ++n) {
+      const auto part = std::span<const std::byte>(bytes).first(n);
+      ByteSource in(part, "a short meter");
+      EXPECT_THROW(make_meter(spec)->load(in), DataError) << spec << ", " << n << " bytes";
+      expect_unharmed(spec, part, " cut at " + std::to_string(n));
+    }
+    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      const auto flip = static_cast<std::byte>(1U << bit % 8);
+      bytes[bit / 8] ^= flip;
+      expect_unharmed(spec, bytes, " with bit " + std::to_string(bit) + " wrong");
+      bytes[bit / 8] ^= flip;
+    }
+  }
+}
+
+TEST(SavedMeters, AreRefusedWithSumsAndCountsThatCannotBe) {
+  const auto message = [](const std::string& spec, size_t from_end, auto value) {
+    const auto meter = make_meter(spec);
+    auto bytes = saved(*meter);
+    std::memcpy(bytes.data() + bytes.size() - from_end, &value, sizeof(value));
+    ByteSource in(bytes, "worker 1");
+    return message_of<DataError>([&] { meter->load(in); });
+  };
+  EXPECT_EQ(message("mae", 16, -1.0),
+            "worker 1: the sums of a meter mae are -1 and 0, expected finite numbers from 0 on");
+  EXPECT_EQ(message("mae", 8, std::numeric_limits<double>::infinity()),
+            "worker 1: the sums of a meter mae are 0 and inf, expected finite numbers from 0 on");
+  EXPECT_EQ(message("auc(2)", 8, int64_t{-1}),
+            "worker 1: a bucket of 18446744073709551615 instances besides 0 others, expected at "
+            "most 2^53 in all");
+  EXPECT_EQ(message("gauc", 8, uint64_t{1} << 61),
+            "worker 1: 2305843009213693952 values of 16 bytes announced, 0 bytes left");
 }
 
 TEST(MeterSettings, MustAgreeToMerge) {

@@ -6,7 +6,6 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/hash.h"
-#include "argosy/ps/sparse_table.h"
 
 namespace argosy {
 namespace {
@@ -112,23 +111,17 @@ void copy_values(const SavedModel& saved, const std::vector<NamedTensor>& tensor
 }
 
 void save_inference(Env& env, const std::string& dir, const Program& program,
-                    const std::vector<std::string>& outputs,
-                    const std::vector<NamedTensor>& persistables,
-                    std::span<SparseTable* const> tables) {
+                    const std::vector<std::string>& outputs, TableStore& store) {
   const Program inference = program.for_inference(find_all(program, outputs));
+  const std::vector<NamedTensor> persistables = store.persistables();
   SavedModel model{inference.text(), {}};
   for (const VarDesc& desc : inference.vars) {
     if (desc.kind == VarKind::temp || desc.kind == VarKind::input) continue;
     if (desc.kind == VarKind::rows) {
-      const auto table = std::ranges::find_if(
-          tables, [&](const SparseTable* t) { return t->spec().name == desc.name; });
-      check<ConfigError>(table != tables.end(), "no table '", desc.name, "' to export");
-      const std::vector<Key> keys = (*table)->keys();
-      const auto n = static_cast<int64_t>(keys.size());
-      Tensor rows({n, desc.type.shape[1]}), ids({n}, DType::i64);
-      (*table)->pull_existing(keys, rows.as<float>());
-      std::ranges::copy(keys, ids.as<int64_t>().begin());
-      model.tensors.push_back({desc.name, rows});
+      const TableRows table = store.rows(desc.name);
+      Tensor ids({static_cast<int64_t>(table.keys.size())}, DType::i64);
+      std::ranges::copy(table.keys, ids.as<int64_t>().begin());
+      model.tensors.push_back({desc.name, table.rows});
       model.tensors.push_back({desc.name + "@keys", ids});
       continue;
     }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "argosy/base/env.h"
-#include "argosy/fleet/communicator.h"
+#include "argosy/fleet/table_store.h"
+#include "argosy/graph/program.h"
 
 namespace argosy {
 
@@ -30,8 +30,6 @@ void copy_values(const SavedModel& saved, const std::vector<NamedTensor>& tensor
 /// `dir`/inference.argosy: what `outputs` need of the program, in inference mode, and its values;
 /// of a sparse table T the rows as T and their keys as T@keys.
 void save_inference(Env& env, const std::string& dir, const Program& program,
-                    const std::vector<std::string>& outputs,
-                    const std::vector<NamedTensor>& persistables,
-                    std::span<SparseTable* const> tables);
+                    const std::vector<std::string>& outputs, TableStore& store);
 
 }  // namespace argosy

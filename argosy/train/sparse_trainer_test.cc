@@ -200,7 +200,7 @@ TEST_F(SparseTrainerTest, ACheckpointIsTakenWithNothingUnderWay) {
   size_t checkpoints = 0;
   options.checkpoint = [&](const ResumePoint& point) {
     ++checkpoints;
-    const auto persistables = trainer.communicator().persistables();
+    const auto persistables = trainer.communicator().store().persistables();
     EXPECT_EQ(static_cast<uint64_t>(persistables.back().value.as<int64_t>()[0]),
               point.data.batches);
   };

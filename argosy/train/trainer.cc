@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/train/chunks.h"
@@ -50,7 +51,7 @@ struct Trainer::Epoch {
   Figures figures;
   Next next = Next::go_on;
   std::exception_ptr failure;
-  size_t under_way = 0;  // batches
+  size_t under_way = 0;  // batches that are being read, waiting or being computed
   bool pausing = false;  // for a checkpoint: no new batch begins
   std::condition_variable changed;
 
@@ -58,6 +59,39 @@ struct Trainer::Epoch {
     return options.checkpoint_every > 0 && progress.step % options.checkpoint_every == 0;
   }
 };
+
+RecordedModel record(const Model& model, const TrainerOptions& options) {
+  RecordedModel result;
+  Builder g;
+  const ModelOutputs outputs = model(g);
+  check<ConfigError>(static_cast<bool>(outputs.loss), "the model gave back no loss");
+  const auto publish = [&](const std::string& name, Var var) {
+    if (g.program().var(var.id).name.empty()) g.name(var, name);
+    g.output(var);
+  };
+  const auto measure = [&](const std::string& name, Var var) {
+    result.measures.names.push_back(name);
+    result.measures.means.push_back(var.id);
+    publish(name, var);
+  };
+  measure("loss", outputs.loss);
+  for (const auto& [name, var] : outputs.metrics) measure(name, var);
+  for (const auto& [name, var] : outputs.predictions) {
+    if (g.program().var(var.id).name.empty()) g.name(var, name);
+    result.prediction_names.push_back(g.program().var(var.id).name);
+  }
+  for (const MeterSpec& spec : outputs.meters) {
+    result.measures.names.push_back(spec.name);
+    result.measures.scored.push_back(
+        {spec.meter, spec.prediction.id, spec.label.id, spec.group.id});
+    g.output(spec.prediction);
+    g.output(spec.label);
+    if (spec.group) g.output(spec.group);
+  }
+  g.backward(outputs.loss);
+  result.plan = make_plan(g.program(), options.optimizer, options.seed, options.tables);
+  return result;
+}
 
 Trainer::Trainer(Env& env, Model model, TrainerOptions options)
     : env_(env), model_(std::move(model)), options_(std::move(options)) {
@@ -67,45 +101,28 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   check<ConfigError>(
       options_.graph == GraphMode::recorded || (threads == 1 && options_.chunks == 0),
       "a dynamic graph runs on one thread, got ", threads);
-  Builder g;
-  const ModelOutputs outputs = model_(g);
-  check<ConfigError>(static_cast<bool>(outputs.loss), "the model gave back no loss");
-  const auto publish = [&](const std::string& name, Var var) {
-    if (g.program().var(var.id).name.empty()) g.name(var, name);
-    g.output(var);
-  };
-  const auto measure = [&](const std::string& name, Var var) {
-    measures_.names.push_back(name);
-    measures_.means.push_back(var.id);
-    publish(name, var);
-  };
-  measure("loss", outputs.loss);
-  for (const auto& [name, var] : outputs.metrics) measure(name, var);
-  for (const auto& [name, var] : outputs.predictions) {
-    if (g.program().var(var.id).name.empty()) g.name(var, name);
-    prediction_names_.push_back(g.program().var(var.id).name);
-  }
-  for (const MeterSpec& spec : outputs.meters) {
-    measures_.names.push_back(spec.name);
-    measures_.scored.push_back({spec.meter, spec.prediction.id, spec.label.id, spec.group.id});
-    g.output(spec.prediction);
-    g.output(spec.label);
-    if (spec.group) g.output(spec.group);
-  }
+  RecordedModel recorded = record(model_, options_);
+  plan_ = std::move(recorded.plan);
+  measures_ = std::move(recorded.measures);
+  prediction_names_ = std::move(recorded.prediction_names);
   figures_.emplace(measures_);
-  g.backward(outputs.loss);
-  plan_ = make_plan(g.program(), options_.optimizer, options_.seed, options_.tables);
-  // In chunks all threads work on one batch, between its fetch and its commit.
+  // In chunks all threads work on one batch, between its fetch and its commit. A worker's step in
+  // sync mode is one batch, so its threads always do.
   Strategy strategy = options_.strategy;
+  if (strategy.mode == "sync" && threads > 1 && options_.chunks == 0) options_.chunks = threads;
   if (options_.chunks > 0) strategy.threads = 1;
-  communicator_ = make_communicator(plan_, strategy);
+  communicator_ =
+      make_communicator(plan_, strategy, options_.connect ? options_.connect(plan_) : Wires{});
   if (options_.chunks > 0) {
     chunks_ = std::make_unique<ChunkedCompute>(
         plan_, measures_, static_cast<size_t>(options_.chunks), static_cast<size_t>(threads),
         Executor::Options{.check_nan = options_.check_nan});
   }
-  for (int i = 0; i < strategy.threads; ++i)
+  for (int i = 0; i < strategy.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(make_executor()));
+    for (int j = 0; j <= communicator_->lookahead(); ++j)
+      workers_.back()->batches.push_back(std::make_unique<Batch>());
+  }
   edge_by_value_.resize(plan_.worker.vars.size());
   for (const Edge& edge : plan_.edges) edge_by_value_[edge.value.index()] = &edge;
 }
@@ -211,66 +228,120 @@ void Trainer::checkpoint(const Dataset& data, Epoch& epoch) {
   epoch.options.checkpoint({epoch.progress.epoch, data.position()});
 }
 
+/// Reads one more batch ahead; false at the end of the data.
+bool Trainer::read_one(Dataset& data, Worker& worker) {
+  const auto free = std::ranges::find_if(worker.batches, [&](const auto& batch) {
+    return std::ranges::find(worker.read, batch.get()) == worker.read.end();
+  });
+  const Env::Time asked = env_.now();
+  const bool more = data.next(**free);
+  worker.reading += std::chrono::duration<double>(env_.now() - asked).count();
+  if (!more) return false;
+  communicator_->prepare(**free);
+  worker.read.push_back(free->get());
+  return true;
+}
+
+/// The loop of the only thread, or of the one that shares out chunks.
+void Trainer::run_alone(Dataset& data, Worker& worker, Epoch& epoch) {
+  const uint64_t every = epoch.options.checkpoint_every;
+  uint64_t batches = epoch.progress.step;
+  while (epoch.next == Next::go_on) {
+    // Nothing is read beyond a checkpoint that is to come.
+    while (worker.read.size() < worker.batches.size() &&
+           (worker.read.empty() || every == 0 || batches % every != 0) && read_one(data, worker))
+      ++batches;
+    if (worker.read.empty()) return;
+    Batch& batch = *worker.read.front();
+    step_whole(batch, epoch.figures);
+    worker.read.pop_front();
+    epoch.progress.reading = worker.reading;
+    after_step(epoch, batch.size);
+    if (epoch.checkpoint_due()) checkpoint(data, epoch);
+  }
+}
+
+/// Gives the lock up while it computes.
+void Trainer::compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::mutex>& lock) {
+  Batch& batch = *worker.read.front();
+  lock.unlock();
+  batch.step = ++steps_;
+  communicator_->fetch(batch);
+  compute(batch, worker);
+  communicator_->commit(batch);
+  lock.lock();
+  worker.read.pop_front();
+  --epoch.under_way;
+  epoch.changed.notify_all();
+  epoch.progress.reading += std::exchange(worker.reading, 0);
+  epoch.figures.add(batch.size,
+                    [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
+  after_step(epoch, batch.size);
+}
+
 /// The loop of one of several threads, each with batches of its own.
 void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
-  Batch& batch = worker.batch;
+  bool more = true, saves = false;  // saves: this thread makes the checkpoint that is due
   std::unique_lock lock(epoch.mutex);
-  while (true) {
-    epoch.changed.wait(lock, [&] { return !epoch.pausing; });
-    if (epoch.next == Next::stop || epoch.failure) return;
-    ++epoch.under_way;
-    lock.unlock();
-    const Env::Time asked = env_.now();
-    const bool more = data.next(batch);
-    const Env::Duration waited = env_.now() - asked;
-    if (more) {
-      batch.step = ++steps_;
-      communicator_->fetch(batch);
-      compute(batch, worker);
-      communicator_->commit(batch);
+  while (epoch.next == Next::go_on && !epoch.failure) {
+    while (more && !epoch.pausing && worker.read.size() < worker.batches.size()) {
+      ++epoch.under_way;
+      lock.unlock();
+      more = read_one(data, worker);
+      lock.lock();
+      if (!more) --epoch.under_way;
     }
-    lock.lock();
-    --epoch.under_way;
+    if (!worker.read.empty()) {
+      compute_next(worker, epoch, lock);
+      if (epoch.checkpoint_due() && !epoch.pausing) epoch.pausing = saves = true;
+    }
+    if (!worker.read.empty()) continue;
     epoch.changed.notify_all();
-    if (!more) return;
-    epoch.progress.reading += std::chrono::duration<double>(waited).count();
-    epoch.figures.add(batch.size,
-                      [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
-    after_step(epoch, batch.size);
-    if (!epoch.checkpoint_due() || epoch.pausing) continue;
-    epoch.pausing = true;
-    epoch.changed.wait(lock, [&] { return epoch.under_way == 0 || epoch.failure; });
-    if (!epoch.failure) checkpoint(data, epoch);
+    if (saves) {
+      epoch.changed.wait(lock, [&] { return epoch.under_way == 0 || epoch.failure; });
+      if (!epoch.failure) checkpoint(data, epoch);
+      epoch.pausing = saves = false;
+      epoch.changed.notify_all();
+    }
+    if (!more) break;
+    epoch.changed.wait(lock, [&] { return !epoch.pausing || epoch.failure; });
+  }
+  lock.unlock();
+  communicator_->pass(Pass::thread_done);
+} catch (...) {
+  {
+    const std::scoped_lock lock(epoch.mutex);
+    // The batch of this thread stays under way: no checkpoint may follow that counts it as done.
+    if (!epoch.failure) epoch.failure = std::current_exception();
     epoch.pausing = false;
     epoch.changed.notify_all();
   }
-} catch (...) {
-  const std::scoped_lock lock(epoch.mutex);
-  // The batch of this thread stays under way: no checkpoint may follow that counts it as done.
-  if (!epoch.failure) epoch.failure = std::current_exception();
-  epoch.pausing = false;
-  epoch.changed.notify_all();
+  try {
+    communicator_->pass(Pass::thread_done);  // nobody waits for this thread
+  } catch (const std::exception&) {
+    return;  // the first failure is the one to report
+  }
 }
 
 void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
-  if (workers_.size() == 1) {
-    Batch& batch = workers_[0]->batch;
-    while (epoch.next == Next::go_on) {
-      const Env::Time asked = env_.now();
-      if (!data.next(batch)) break;
-      epoch.progress.reading += std::chrono::duration<double>(env_.now() - asked).count();
-      step_whole(batch, epoch.figures);
-      after_step(epoch, batch.size);
-      if (epoch.checkpoint_due()) checkpoint(data, epoch);
-    }
-    return;
+  for (const auto& worker : workers_) {
+    worker->read.clear();
+    worker->reading = 0;
   }
-  std::vector<std::jthread> threads;
-  threads.reserve(workers_.size());
-  for (const auto& worker : workers_)
-    threads.emplace_back([&, worker = worker.get()] { run_worker(data, *worker, epoch); });
-  threads.clear();
-  if (epoch.failure) std::rethrow_exception(epoch.failure);
+  communicator_->pass(Pass::begin);
+  if (workers_.size() == 1) {
+    run_alone(data, *workers_[0], epoch);
+    communicator_->pass(Pass::thread_done);
+  } else {
+    std::vector<std::jthread> threads;
+    threads.reserve(workers_.size());
+    for (const auto& worker : workers_)
+      threads.emplace_back([&, worker = worker.get()] { run_worker(data, *worker, epoch); });
+    threads.clear();
+    if (epoch.failure) std::rethrow_exception(epoch.failure);
+  }
+  communicator_->drain();
+  communicator_->pass(Pass::end);
 }
 
 Progress Trainer::fit(Dataset& data, const FitOptions& options) {
@@ -295,7 +366,6 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
     progress.steps = data.batches();
     epoch.start = env_.now();
     run_epoch(data, epoch);
-    communicator_->drain();
     check<DataError>(progress.step > 0, "epoch ", number, " had no batch: the data set is empty");
     progress.metrics = epoch.figures.totals();
     const std::vector<Metric> test =
@@ -306,6 +376,7 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
         note += fmt::format("  test {} {:.4f}", metric.name, metric.value);
       line->finish_epoch(progress, note);
       for (const std::string& text : data.notes()) fmt::print(options.show, "{}\n", text);
+      for (const std::string& text : communicator_->notes()) fmt::print(options.show, "{}\n", text);
     }
     Next next = epoch.next;
     if (options.on_epoch && options.on_epoch(progress, test) == Next::stop) next = Next::stop;
@@ -333,15 +404,17 @@ std::vector<Metric> Trainer::evaluate(Dataset& data) {
   return figures.totals();
 }
 
+void Trainer::leave() { communicator_->pass(Pass::leave); }
+
 void Trainer::save(const std::string& dir, const ResumePoint& resume) {
   communicator_->drain();
-  save_checkpoint(env_, dir, communicator_->persistables(), communicator_->sparse_tables(), resume);
+  save_checkpoint(env_, dir, communicator_->store(), resume);
 }
 
 ResumePoint Trainer::load(const std::string& dir) {
   communicator_->drain();
-  const std::vector<NamedTensor> persistables = communicator_->persistables();
-  ResumePoint resume = load_checkpoint(env_, dir, persistables, communicator_->sparse_tables());
+  const ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
+  const std::vector<NamedTensor> persistables = communicator_->store().persistables();
   steps_ = static_cast<uint64_t>(
       std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
   return resume;
@@ -350,8 +423,7 @@ ResumePoint Trainer::load(const std::string& dir) {
 void Trainer::export_inference(const std::string& dir, std::vector<std::string> predictions) {
   communicator_->drain();
   if (predictions.empty()) predictions = prediction_names_;
-  save_inference(env_, dir, plan_.worker, predictions, communicator_->persistables(),
-                 communicator_->sparse_tables());
+  save_inference(env_, dir, plan_.worker, predictions, communicator_->store());
 }
 
 }  // namespace argosy

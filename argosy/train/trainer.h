@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +44,8 @@ struct TrainerOptions {
   Optimizer optimizer = {};
   TablesOptions tables = {};
   Strategy strategy = {};
+  /// Connects to servers where the mode has any; called once, with the plan.
+  std::function<Wires(const Plan&)> connect = {};
   GraphMode graph = GraphMode::recorded;
   uint64_t seed = 0;       // of first values, of order and of dropout
   bool check_nan = false;  // stop with a DataError at the first NaN, naming its node
@@ -49,6 +53,14 @@ struct TrainerOptions {
   /// the same bits for any number of threads. 0: each thread takes batches of its own.
   int chunks = 0;
 };
+
+/// A model as a program, with what is measured and asked of it. A server needs its plan only.
+struct RecordedModel {
+  Plan plan;
+  Measures measures;
+  std::vector<std::string> prediction_names;
+};
+RecordedModel record(const Model& model, const TrainerOptions& options);
 
 enum class Next : uint8_t { go_on, stop };
 
@@ -91,6 +103,10 @@ class Trainer {
   /// Means over a data set, in inference mode.
   std::vector<Metric> evaluate(Dataset& data);
 
+  /// Leaves the job, where there is one: no other worker waits for this one any more. Nothing may
+  /// be trained or saved afterwards.
+  void leave();
+
   /// Everything a run needs to go on; see checkpoint.h.
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
@@ -107,7 +123,10 @@ class Trainer {
   struct Worker {
     explicit Worker(Executor executor) : executor(std::move(executor)) {}
     Executor executor;
-    Batch batch;
+    std::vector<std::unique_ptr<Batch>>
+        batches;                    // as many as the communicator looks ahead, and one
+    std::deque<Batch*> read;        // of these: the first is the next to compute
+    double reading = 0;             // seconds that it waited for data
     std::vector<Tensor> row_grads;  // by table: memory for the gradient of a sparse one's rows
   };
   struct Epoch;
@@ -116,6 +135,9 @@ class Trainer {
   void step_eager(Batch& batch, Figures& figures);
   void make_room_for_rows(const Batch& batch, Worker& worker) const;
   void step_whole(Batch& batch, Figures& figures);
+  bool read_one(Dataset& data, Worker& worker);
+  void run_alone(Dataset& data, Worker& worker, Epoch& epoch);
+  void compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::mutex>& lock);
   void run_worker(Dataset& data, Worker& worker, Epoch& epoch);
   void run_epoch(Dataset& data, Epoch& epoch);
   void after_step(Epoch& epoch, size_t instances);

@@ -486,7 +486,9 @@ TEST_F(TrainYaml, RefusesBadLinesByFileAndLine) {
     all.insert(all.end(), words.begin(), words.end());
     expect_training_refused("runner.epochs=1", all);
   };
-  refuse_row(std::string(10000000, 'x'), {"a line of 10000000 bytes", "the limit is"});
+  std::string endless;
+  endless.resize(10000000, 'x');
+  refuse_row(endless, {"a line of 10000000 bytes", "the limit is"});
   refuse_row("1\t" + std::string(1, '\0') + categories, {"a NUL at byte 3"});
   refuse_row(row.substr(0, row.rfind('\t')), {"expected 40 columns", "found 39"});
   refuse_row(row + "\t1", {"expected 40 columns", "found 41"});

@@ -1,15 +1,13 @@
 // local: the tables live in this process and are updated in place. One thread computes on the
 // parameters themselves; of several, each takes a copy, as others may update them meanwhile.
 #include <algorithm>
-#include <atomic>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
 #include "argosy/base/mutex.h"
 #include "argosy/fleet/clip.h"
 #include "argosy/fleet/communicator.h"
-#include "argosy/ps/dense_table.h"
-#include "argosy/ps/sparse_table.h"
+#include "argosy/fleet/local_store.h"
 
 namespace argosy::communicators {
 namespace {
@@ -19,114 +17,122 @@ struct FoundRows final : Carried {
   std::vector<SparseTable::Located> tables;
 };
 
-class Local final : public Communicator {
+/// The gradients of several batches, each taken with an equal share, as a server does in sync
+/// mode: in the order in which they came.
+class Accumulated {
  public:
-  Local(const Plan& plan, const Strategy& strategy) : plan_(plan), shared_(strategy.threads > 1) {
-    for (const TableSpec& spec : plan.tables) {
-      tables_.push_back(make_table(spec));
-      dense_.push_back(dynamic_cast<DenseTable*>(tables_.back().get()));
-      sparse_.push_back(dynamic_cast<SparseTable*>(tables_.back().get()));
-      if (dense_.back() == nullptr) {
-        params_.emplace_back();
+  Accumulated(const Plan& plan, int batches)
+      : plan_(plan), share_(1.0F / static_cast<float>(batches)), sums_(plan.tables.size()) {}
+
+  struct Sum {
+    std::vector<Key> keys;  // of a sparse table; a key may come more than once
+    std::vector<float> grads;
+  };
+
+  void add(const Batch& batch) {
+    for (size_t table = 0; table < sums_.size(); ++table) {
+      Sum& sum = sums_[table];
+      const std::span<const float> grad = batch.grads[table];
+      if (plan_.tables[table].elements > 0 && batches_ > 0) {
+        for (size_t i = 0; i < grad.size(); ++i) sum.grads[i] += grad[i] * share_;
         continue;
       }
-      const VarDesc& desc = plan.worker.var(plan.worker.find(spec.name));
-      params_.push_back(Tensor::wrap(dense_.back()->weights().data(), desc.type.shape, DType::f32));
+      for (const float value : grad) sum.grads.push_back(value * share_);
+      if (plan_.tables[table].elements > 0) continue;
+      const std::vector<Key>& keys = batch.keys[plan_.key_sets[table]];
+      sum.keys.insert(sum.keys.end(), keys.begin(), keys.end());
     }
-    for (const VarDesc& desc : plan.states) {
-      Tensor& state = states_.emplace_back(desc.type.shape, desc.type.dtype);
-      const RandomStream stream =
-          parameter_stream(plan.tables.empty() ? 0 : plan.tables[0].seed, desc.name);
-      Initializer(desc.init).fill(state.as<float>(), stream);
+    ++batches_;
+  }
+  int batches() const { return batches_; }
+  const Sum& sum(size_t table) const { return sums_[table]; }
+  void clear() {
+    for (Sum& sum : sums_) {
+      sum.keys.clear();
+      sum.grads.clear();
     }
+    batches_ = 0;
   }
 
+ private:
+  const Plan& plan_;
+  const float share_;
+  std::vector<Sum> sums_;  // by table
+  int batches_ = 0;
+};
+
+class Local final : public Communicator {
+ public:
+  Local(const Plan& plan, const Strategy& strategy)
+      : Communicator(0),
+        plan_(plan),
+        shared_(strategy.threads > 1),
+        accumulate_(strategy.accumulate),
+        states_(plan, shared_),
+        store_(plan, states_),
+        accumulated_(plan, accumulate_) {
+    check<ConfigError>(accumulate_ > 0, "accumulate must be positive, got ", accumulate_);
+    check<ConfigError>(accumulate_ == 1 || !shared_,
+                       "gradients of several batches are added up on one thread, got ",
+                       strategy.threads);
+  }
+
+  void prepare(Batch&) override {}
+
   void fetch(Batch& batch, Purpose purpose) override {
-    batch.grads.assign(tables_.size(), {});
+    batch.grads.assign(plan_.tables.size(), {});
     if (batch.carried == nullptr) {
       batch.carried = std::make_unique<FoundRows>();
-      found_rows(batch).tables.resize(tables_.size());
+      found_rows(batch).tables.resize(plan_.tables.size());
     }
-    batch.next_states.resize(states_.size());
-    for (size_t i = 0; i < tables_.size(); ++i) {
+    for (size_t i = 0; i < plan_.tables.size(); ++i) {
       Tensor& feed = batch.feeds[plan_.tables[i].name];
-      if (sparse_[i] != nullptr)
+      if (store_.sparse(i) != nullptr)
         fetch_rows(batch, i, purpose, feed);
       else if (!shared_)
-        feed = params_[i];
+        feed = store_.parameter(i);
       else
         fetch_copy(i, feed);
     }
-    const Lock lock(states_mutex_);
-    for (size_t i = 0; i < states_.size(); ++i) {
-      Tensor& feed = batch.feeds[plan_.states[i].name];
-      if (!shared_) {
-        feed = states_[i];
-        continue;
-      }
-      feed.renew(states_[i].shape(), states_[i].dtype());
-      std::copy_n(states_[i].data(), states_[i].bytes(), feed.data());
-    }
+    states_.fetch(batch);
   }
 
   void deliver(Batch& batch, const Edge& edge, const Tensor& value) override {
     if (edge.kind == VarKind::state)
-      batch.next_states[edge.target] = value;
+      WorkerStates::deliver(batch, edge, value);
     else
       batch.grads[edge.target] = value.as<float>();
   }
 
   void commit(Batch& batch) override {
     const FlushDenormals flush;
-    const uint64_t step = ++step_;
+    for (size_t i = 0; i < plan_.tables.size(); ++i)
+      check<Error>(batch.grads[i].data() != nullptr || batch.size == 0,
+                   "no gradient was delivered for '", plan_.tables[i].name, "'");
     if (!plan_.clip.empty()) {
       const Lock lock(clip_mutex_);
       clip_.apply(batch.grads);
-      push(batch, step);
+      apply(batch);
     } else {
-      push(batch, step);
+      apply(batch);
     }
-    const Lock lock(states_mutex_);
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const Tensor& next = batch.next_states[i];
-      if (next.numel() > 0) std::copy_n(next.data(), next.bytes(), states_[i].data());
-      batch.next_states[i] = {};
-    }
+    states_.commit(batch);
   }
 
   void drain() override {}
-
-  std::vector<NamedTensor> persistables() override {
-    std::vector<NamedTensor> all;
-    for (size_t i = 0; i < tables_.size(); ++i)
-      if (dense_[i] != nullptr) all.push_back({plan_.tables[i].name, params_[i]});
-    for (size_t i = 0; i < states_.size(); ++i) all.push_back({plan_.states[i].name, states_[i]});
-    for (size_t i = 0; i < tables_.size(); ++i) {
-      if (dense_[i] == nullptr || dense_[i]->state().empty()) continue;
-      const std::span<float> state = dense_[i]->state();
-      all.push_back({plan_.tables[i].name + "@state",
-                     Tensor::wrap(state.data(), {static_cast<int64_t>(state.size())}, DType::f32)});
-    }
-    static_assert(sizeof(step_) == sizeof(int64_t));
-    all.push_back({"@step", Tensor::wrap(&step_, {1}, DType::i64)});
-    return all;
-  }
-
-  std::vector<SparseTable*> sparse_tables() override {
-    std::vector<SparseTable*> all;
-    std::ranges::copy_if(sparse_, std::back_inserter(all), [](auto* t) { return t != nullptr; });
-    return all;
-  }
+  void pass(Pass) override {}
+  TableStore& store() override { return store_; }
+  std::vector<std::string> notes() override { return {}; }
 
  private:
   void fetch_rows(const Batch& batch, size_t table, Purpose purpose, Tensor& feed) {
     const std::vector<Key>& keys = batch.keys[plan_.key_sets[table]];
     feed.renew({static_cast<int64_t>(keys.size()), static_cast<int64_t>(plan_.tables[table].dim)},
                DType::f32);
-    if (purpose == Purpose::training)
-      sparse_[table]->pull(keys, feed.as<float>(), {}, found_rows(batch).tables[table]);
+    if (purpose == Purpose::inference)
+      store_.sparse(table)->pull_existing(keys, feed.as<float>());
     else
-      sparse_[table]->pull_existing(keys, feed.as<float>());
+      store_.sparse(table)->pull(keys, feed.as<float>(), {}, found_rows(batch).tables[table]);
   }
 
   static FoundRows& found_rows(const Batch& batch) {
@@ -134,37 +140,48 @@ class Local final : public Communicator {
   }
 
   void fetch_copy(size_t table, Tensor& feed) {
-    feed.renew(params_[table].shape(), DType::f32);
-    dense_[table]->pull_all(feed.as<float>());
+    feed.renew(store_.parameter(table).shape(), DType::f32);
+    store_.dense(table)->pull_all(feed.as<float>());
   }
 
-  void push(const Batch& batch, uint64_t step) {
-    for (size_t i = 0; i < tables_.size(); ++i) {
-      check<Error>(batch.grads[i].data() != nullptr || batch.size == 0,
-                   "no gradient was delivered for '", plan_.tables[i].name, "'");
-      if (dense_[i] != nullptr)
-        dense_[i]->push_all(batch.grads[i], step);
+  void apply(const Batch& batch) {
+    if (accumulate_ > 1) return accumulate(batch);
+    const uint64_t step = ++store_.step;
+    for (size_t i = 0; i < plan_.tables.size(); ++i) {
+      if (store_.dense(i) != nullptr)
+        store_.dense(i)->push_all(batch.grads[i], step);
       else
-        sparse_[i]->push(found_rows(batch).tables[i], batch.grads[i], step);
+        store_.sparse(i)->push(found_rows(batch).tables[i], batch.grads[i], step);
     }
+  }
+
+  void accumulate(const Batch& batch) {
+    accumulated_.add(batch);
+    if (accumulated_.batches() < accumulate_) return;
+    const uint64_t step = ++store_.step;
+    for (size_t i = 0; i < plan_.tables.size(); ++i) {
+      const Accumulated::Sum& sum = accumulated_.sum(i);
+      if (store_.dense(i) != nullptr)
+        store_.dense(i)->push_all(sum.grads, step);
+      else
+        store_.sparse(i)->push(sum.keys, sum.grads, step);
+    }
+    accumulated_.clear();
   }
 
   const Plan& plan_;
   const bool shared_;  // by several threads
-  std::vector<std::unique_ptr<Table>> tables_;
-  std::vector<DenseTable*> dense_;    // by table, null where it is sparse
-  std::vector<SparseTable*> sparse_;  // by table, null where it is dense
-  std::vector<Tensor> params_;        // by table: over a dense one's memory
-  Mutex states_mutex_;                // guards the content of states_
-  std::vector<Tensor> states_;
-  std::atomic<uint64_t> step_ = 0;
+  const int accumulate_;
+  WorkerStates states_;
+  LocalStore store_;
+  Accumulated accumulated_;
   Mutex clip_mutex_;
   NormClip clip_{plan_.clip};
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> local(const Plan& plan, const Strategy& strategy) {
+std::unique_ptr<Communicator> local(const Plan& plan, const Strategy& strategy, const Wires&) {
   return std::make_unique<Local>(plan, strategy);
 }
 

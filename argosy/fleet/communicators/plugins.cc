@@ -1,21 +1,24 @@
 // Collects the modes of this folder: every other .cc file here defines
-// std::unique_ptr<Communicator> <file>(const Plan&, const Strategy&).
+// std::unique_ptr<Communicator> <file>(const Plan&, const Strategy&, const Wires&).
 #include "argosy/base/error.h"
 #include "argosy/fleet/communicator.h"
 
 namespace argosy {
 namespace communicators {
 
-#define PLUGIN(file) std::unique_ptr<Communicator> file(const Plan& plan, const Strategy& strategy);
+#define PLUGIN(file)                                                             \
+  std::unique_ptr<Communicator> file(const Plan& plan, const Strategy& strategy, \
+                                     const Wires& wires);
 #include "argosy/fleet/communicators.def"
 #undef PLUGIN
 
 }  // namespace communicators
 
-std::unique_ptr<Communicator> make_communicator(const Plan& plan, const Strategy& strategy) {
+std::unique_ptr<Communicator> make_communicator(const Plan& plan, const Strategy& strategy,
+                                                const Wires& wires) {
   std::string known;
-#define PLUGIN(file)                                                      \
-  if (strategy.mode == #file) return communicators::file(plan, strategy); \
+#define PLUGIN(file)                                                             \
+  if (strategy.mode == #file) return communicators::file(plan, strategy, wires); \
   known += (known.empty() ? "" : ", ") + std::string(#file);
 #include "argosy/fleet/communicators.def"
 #undef PLUGIN

@@ -17,7 +17,7 @@ class Accuracy final : public RatioMeter<Accuracy> {
     const bool predicted = prediction >= threshold_, clicked = label > 0;
     return {predicted == clicked ? 1.0 : 0.0, 1.0};
   }
-  bool same_settings(const Accuracy& other) const { return threshold_ == other.threshold_; }
+  double setting() const { return threshold_; }
 
  private:
   float threshold_;

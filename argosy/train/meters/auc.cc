@@ -25,6 +25,14 @@ class Auc final : public Meter {
   }
   double value() const override { return counts_.auc(); }
   void reset() override { counts_.clear(); }
+  void save(ByteSink& out) const override {
+    save_kind(out, kName, {static_cast<double>(counts_.buckets())});
+    counts_.save(out);
+  }
+  void load(ByteSource& in) override {
+    check_kind(in, kName, {static_cast<double>(counts_.buckets())});
+    counts_.load(in);
+  }
 
  private:
   BucketCounts counts_;

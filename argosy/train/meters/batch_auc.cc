@@ -2,6 +2,7 @@
 //   batch_auc(steps=20, buckets=4096)   a window of the last 20 calls of add()
 // merge() joins windows batch by batch from the newest: threads that run in step have one window.
 #include <algorithm>
+#include <utility>
 
 #include "argosy/ps/arguments.h"
 #include "argosy/train/meters/meter_support.h"
@@ -50,6 +51,32 @@ class BatchAuc final : public Meter {
   void reset() override {
     counts_.clear();
     for (Places& places : window_) places.clear();
+  }
+
+  void save(ByteSink& out) const override {
+    const size_t steps = window_.size();
+    save_kind(out, kName, {static_cast<double>(steps), static_cast<double>(counts_.buckets())});
+    for (size_t i = 1; i <= steps; ++i)  // the oldest batch follows the newest in the ring
+      save_values(out, std::span<const uint32_t>(window_[(newest_ + i) % steps]));
+  }
+
+  void load(ByteSource& in) override {
+    const size_t steps = window_.size(), buckets = counts_.buckets();
+    check_kind(in, kName, {static_cast<double>(steps), static_cast<double>(buckets)});
+    BucketCounts counts(buckets);
+    std::vector<Places> window(steps);
+    for (Places& places : window) {
+      places = load_values<uint32_t>(in);
+      for (const uint32_t place : places) {
+        check<DataError>(place < 2 * buckets, in.what(), ": an instance of a batch_auc of ",
+                         buckets, " buckets is counted at ", place, ", expected a number below ",
+                         2 * buckets);
+        counts.add(place);
+      }
+    }
+    counts_ = std::move(counts);
+    window_ = std::move(window);
+    newest_ = steps - 1;
   }
 
  private:

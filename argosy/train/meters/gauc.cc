@@ -2,7 +2,9 @@
 // weights. Groups of one class only are left out: no order of theirs is better than another. Exact,
 // by sorting, so it keeps every instance (16 bytes each). Predictions may be any numbers.
 #include <algorithm>
+#include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "argosy/train/meters/meter_support.h"
 
@@ -12,7 +14,7 @@ namespace {
 struct Instance {
   uint64_t group;
   float prediction;
-  bool click;
+  uint32_t click;  // 0 or 1, as wide as to leave no byte of an instance undefined
 };
 
 struct GroupAuc {
@@ -27,8 +29,7 @@ GroupAuc auc_of(std::span<const Instance> group) {
   for (size_t at = 0; at < group.size();) {
     uint64_t tied[2] = {};
     const float prediction = group[at].prediction;
-    for (; at < group.size() && group[at].prediction == prediction; ++at)
-      ++tied[group[at].click ? 1 : 0];
+    for (; at < group.size() && group[at].prediction == prediction; ++at) ++tied[group[at].click];
     half_pairs += static_cast<double>(tied[1]) * static_cast<double>(2 * others_below + tied[0]);
     others_below += tied[0];
     clicks += tied[1];
@@ -49,7 +50,8 @@ class Gauc final : public Meter {
                        " groups for ", batch.labels.size(), " instances");
     for (size_t i = 0; i < batch.labels.size(); ++i)
       if (batch.labels[i] >= 0)
-        instances_.push_back({batch.groups[i], batch.predictions[i], batch.labels[i] > 0});
+        instances_.push_back(
+            {batch.groups[i], batch.predictions[i], batch.labels[i] > 0 ? 1U : 0U});
   }
 
   void merge(const Meter& other) override {
@@ -75,6 +77,19 @@ class Gauc final : public Meter {
   }
 
   void reset() override { instances_.clear(); }
+  void save(ByteSink& out) const override {
+    save_kind(out, kName);
+    save_values(out, std::span(instances_));
+  }
+  void load(ByteSource& in) override {
+    check_kind(in, kName);
+    std::vector<Instance> instances = load_values<Instance>(in);
+    for (const Instance& one : instances)
+      check<DataError>(std::isfinite(one.prediction) && one.click <= 1, in.what(),
+                       ": an instance of gauc has the prediction ", one.prediction, " and ",
+                       one.click, " clicks, expected a finite number and 0 or 1");
+    instances_ = std::move(instances);
+  }
   bool needs_groups() const override { return true; }
 
  private:

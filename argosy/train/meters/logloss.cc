@@ -21,7 +21,7 @@ class LogLoss final : public RatioMeter<LogLoss> {
     const double p = std::clamp(static_cast<double>(prediction), epsilon_, 1 - epsilon_);
     return {-std::log(label > 0 ? p : 1 - p), 1.0};
   }
-  bool same_settings(const LogLoss& other) const { return epsilon_ == other.epsilon_; }
+  double setting() const { return epsilon_; }
 
  private:
   double epsilon_;

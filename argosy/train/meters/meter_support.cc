@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "argosy/base/isa.h"
 #include "argosy/ps/arguments.h"
@@ -46,6 +47,30 @@ void check_batch(std::string_view meter, const Observations& batch, Predictions 
       refuse(meter, batch, i, predictions);
 }
 
+void save_kind(ByteSink& out, std::string_view meter, std::initializer_list<double> settings) {
+  out.put_text(meter);
+  for (const double setting : settings) out.put(setting);
+}
+
+void check_kind(ByteSource& in, std::string_view meter, std::initializer_list<double> settings) {
+  check<DataError>(in.get_text() == meter, in.what(), ": of another kind of meter than ", meter);
+  for (const double expected : settings) {
+    const auto setting = in.get<double>();
+    check<DataError>(setting == expected, in.what(), ": of a meter ", meter, " with the setting ",
+                     setting, ", expected ", expected);
+  }
+}
+
+Ratio load_sums(ByteSource& in, std::string_view meter) {
+  const auto sums = in.get<Ratio>();
+  const bool possible = sums.above >= 0 && sums.below >= 0 && std::isfinite(sums.above) &&
+                        std::isfinite(sums.below) &&
+                        (sums.below == 0 || std::isfinite(sums.above / sums.below));
+  check<DataError>(possible, in.what(), ": the sums of a meter ", meter, " are ", sums.above,
+                   " and ", sums.below, ", expected finite numbers from 0 on");
+  return sums;
+}
+
 float threshold_of(const Call& spec) {
   constexpr Bounds kShare{0, 1, "a number from 0 to 1"};
   return static_cast<float>(argument(spec, 0, "threshold", kShare, 0.5));
@@ -66,6 +91,20 @@ void BucketCounts::add(const BucketCounts& other) {
 }
 
 void BucketCounts::clear() { std::ranges::fill(counts_, 0); }
+
+void BucketCounts::load(ByteSource& in) {
+  // No job sees as many; sums of a thousand such counts still fit.
+  constexpr uint64_t kMostInstances = uint64_t{1} << 53;
+  std::vector<uint64_t> counts(counts_.size());
+  in.get_all(std::span(counts));
+  uint64_t all = 0;
+  for (const uint64_t count : counts) {
+    check<DataError>(count <= kMostInstances - all, in.what(), ": a bucket of ", count,
+                     " instances besides ", all, " others, expected at most 2^53 in all");
+    all += count;
+  }
+  counts_ = std::move(counts);
+}
 
 double BucketCounts::auc() const {
   // Pairs are counted in halves and in 128 bits, so that no count of instances is too large.

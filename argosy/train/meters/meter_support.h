@@ -1,10 +1,12 @@
 #pragma once
 
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "argosy/base/bytes.h"
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
 #include "argosy/train/meter.h"
@@ -29,18 +31,44 @@ const Self& same_meter(const Meter& other) {
   return *same;
 }
 
-/// What one instance adds above and below the line of a RatioMeter.
+/// What a saved meter begins with: its kind, and the settings without which its bytes mean nothing.
+void save_kind(ByteSink& out, std::string_view meter, std::initializer_list<double> settings = {});
+/// Throws DataError unless save_kind() wrote the same.
+void check_kind(ByteSource& in, std::string_view meter,
+                std::initializer_list<double> settings = {});
+
+/// Their number, then the values.
+template <Plain T>
+void save_values(ByteSink& out, std::span<const T> values) {
+  out.put<uint64_t>(values.size());
+  out.put_all(values);
+}
+/// A number that the bytes left cannot hold is refused before any memory is taken for it.
+template <Plain T>
+std::vector<T> load_values(ByteSource& in) {
+  const auto n = in.get<uint64_t>();
+  check<DataError>(n <= in.left() / sizeof(T), in.what(), ": ", n, " values of ", sizeof(T),
+                   " bytes announced, ", in.left(), " bytes left");
+  std::vector<T> values(n);
+  in.get_all(std::span(values));
+  return values;
+}
+
+/// What one instance adds above and below the line of a RatioMeter, or what all of them did.
 struct Ratio {
   double above, below;
 };
+
+/// Throws DataError for sums that no instances have: negative, or not finite.
+Ratio load_sums(ByteSource& in, std::string_view meter);
 
 /// Base of a meter that is one sum over instances divided by another. Its author writes
 ///   static constexpr std::string_view kName;
 ///   static constexpr Predictions kPredictions;
 ///   static constexpr bool kSkipsNegativeLabels;
 ///   Ratio terms(float prediction, float label) const;
-/// and where it has settings `bool same_settings(const Self&) const`. Sums are doubles: counts in
-/// them are exact up to 2^53.
+/// and where it has a setting `double setting() const`; terms are never negative. Sums are doubles:
+/// counts in them are exact up to 2^53.
 template <class Self>
 class RatioMeter : public Meter {
  public:
@@ -58,7 +86,7 @@ class RatioMeter : public Meter {
   }
   void merge(const Meter& other) final {
     const Self& from = same_meter<Self>(other);
-    check<ConfigError>(self().same_settings(from), "meters ", Self::kName,
+    check<ConfigError>(self().setting() == from.setting(), "meters ", Self::kName,
                        " of different settings cannot be merged");
     above_ += from.above_;
     below_ += from.below_;
@@ -67,8 +95,18 @@ class RatioMeter : public Meter {
     return below_ > 0 ? above_ / below_ : std::numeric_limits<double>::quiet_NaN();
   }
   void reset() final { above_ = below_ = 0; }
+  void save(ByteSink& out) const final {
+    save_kind(out, Self::kName, {self().setting()});
+    out.put(Ratio{above_, below_});
+  }
+  void load(ByteSource& in) final {
+    check_kind(in, Self::kName, {self().setting()});
+    const Ratio sums = load_sums(in, Self::kName);
+    above_ = sums.above;
+    below_ = sums.below;
+  }
 
-  bool same_settings(const Self&) const { return true; }
+  double setting() const { return 0; }
 
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
@@ -93,6 +131,10 @@ class BucketCounts {
   void add(const Observations& batch);
   void add(const BucketCounts& other);
   void clear();
+  /// The counts alone: the reader knows how many buckets there are.
+  void save(ByteSink& out) const { out.put_all(std::span(counts_)); }
+  /// Throws DataError, and stays as it was, for more instances than can be.
+  void load(ByteSource& in);
   /// Not-a-number where a class is absent.
   double auc() const;
 

@@ -17,7 +17,7 @@ class Precision final : public RatioMeter<Precision> {
     const bool predicted = prediction >= threshold_, clicked = label > 0;
     return {predicted && clicked ? 1.0 : 0.0, predicted ? 1.0 : 0.0};
   }
-  bool same_settings(const Precision& other) const { return threshold_ == other.threshold_; }
+  double setting() const { return threshold_; }
 
  private:
   float threshold_;

@@ -17,7 +17,7 @@ class Recall final : public RatioMeter<Recall> {
     const bool predicted = prediction >= threshold_, clicked = label > 0;
     return {predicted && clicked ? 1.0 : 0.0, clicked ? 1.0 : 0.0};
   }
-  bool same_settings(const Recall& other) const { return threshold_ == other.threshold_; }
+  double setting() const { return threshold_; }
 
  private:
   float threshold_;

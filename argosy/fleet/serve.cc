@@ -1,0 +1,91 @@
+#include "argosy/fleet/serve.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <thread>
+
+#include "argosy/base/error.h"
+#include "argosy/ps/client.h"
+
+namespace argosy {
+namespace {
+
+/// Lines of several threads, each whole.
+std::function<void(const std::string&)> line_writer(std::FILE* out) {
+  auto mutex = std::make_shared<std::mutex>();
+  return [out, mutex](const std::string& line) {
+    const std::scoped_lock lock(*mutex);
+    fmt::print(out, "{}\n", line);
+    std::fflush(out);
+  };
+}
+
+/// Saves and loads, one after the other, beside the threads that serve.
+class Background {
+ public:
+  void run(std::function<void()> task) {
+    const std::scoped_lock lock(mutex_);
+    threads_.emplace_back(std::move(task));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+Placement placement_of(const Plan& plan, const Strategy& strategy, uint32_t servers,
+                       const PlacementOptions& options) {
+  std::vector<TableSpec> tables = plan.tables;
+  if (strategy.mode == "geo") {
+    for (TableSpec& table : tables) {
+      table.rule = "add";
+      table.learning_rate = "1";
+      table.regularizer = table.clip = "";
+    }
+  }
+  return place(std::move(tables), plan.key_sets, servers, options);
+}
+
+void serve(Env& env, const Placement& placement, const Role& role, const ServeOptions& options) {
+  check<ConfigError>(role.is_server(), "this process is ", role.text(), ", not a server");
+  Background background;
+  const auto server = PsServer::make(
+      env, placement,
+      {.index = static_cast<uint32_t>(role.index),
+       .workers = static_cast<uint32_t>(role.worker_num),
+       .sync = options.strategy.mode == "sync",
+       .grace = options.grace,
+       .log = line_writer(options.out),
+       .background = [&](std::function<void()> task) { background.run(std::move(task)); }});
+  if (options.before) options.before(*server);
+  // Ends first: nothing comes in any more when the server goes.
+  const std::unique_ptr<Transport> transport = tcp_transport();
+  const Endpoint at =
+      role.listen_fd
+          ? transport->listen_fd(*role.listen_fd, server->acceptor())
+          : transport->listen(role.servers[static_cast<size_t>(role.index)], server->acceptor());
+  fmt::print(options.out, "Server listening on {}\n", at.text());
+  std::fflush(options.out);
+  server->wait(options.stop);
+  server->wait_for_goodbyes(std::chrono::seconds(3));
+}
+
+Wires connect_servers(Env& env, Transport& transport, Placement placement, const Role& role,
+                      const Strategy& strategy, std::FILE* out) {
+  check<ConfigError>(role.kind == RoleKind::worker, "this process is ", role.text(),
+                     ", not a worker of a job");
+  // Every batch that is read ahead has a list of keys, and so has every gradient to be merged.
+  constexpr int kAhead = 4;
+  const int lists = (kAhead + strategy.max_merge) * strategy.threads + strategy.send_queue;
+  ClientOptions options{.servers = role.servers,
+                        .worker = static_cast<uint32_t>(role.index),
+                        .workers = static_cast<uint32_t>(role.worker_num),
+                        .inflight = static_cast<uint32_t>(lists),
+                        .log = line_writer(out)};
+  return {PsClient::make(env, transport, std::move(placement), std::move(options))};
+}
+
+}  // namespace argosy

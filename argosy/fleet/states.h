@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "argosy/base/mutex.h"
+#include "argosy/data/batch.h"
+#include "argosy/fleet/plan.h"
+#include "argosy/fleet/table_store.h"
+
+namespace argosy {
+
+/// The states of a model (running means and the like), which live in the process that computes.
+/// Thread safety: full.
+class WorkerStates {
+ public:
+  /// `shared` by several threads: each computes on a copy, as others may change them meanwhile.
+  WorkerStates(const Plan& plan, bool shared);
+
+  void fetch(Batch& batch);
+  static void deliver(Batch& batch, const Edge& edge, const Tensor& value) {
+    batch.next_states[edge.target] = value;
+  }
+  void commit(Batch& batch);
+  /// Over live memory.
+  std::vector<NamedTensor> tensors() const;
+
+ private:
+  const Plan& plan_;
+  const bool shared_;
+  Mutex mutex_;  // guards the content of states_
+  std::vector<Tensor> states_;
+};
+
+}  // namespace argosy

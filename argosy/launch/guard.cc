@@ -1,0 +1,71 @@
+#include "argosy/launch/guard.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "argosy/base/error.h"
+
+namespace argosy {
+namespace {
+
+constexpr int kLink = 0;  // the guard's only descriptor
+
+/// Reads the numbers of groups, negative ones to forget, until the other end is closed.
+[[noreturn]] void stand_guard(int link) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "fleetrun-guard");
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  if (::dup2(link, kLink) != kLink) _exit(1);
+  ::close_range(kLink + 1, UINT_MAX, 0);
+  std::vector<pid_t> groups;
+  for (pid_t number = 0; ::recv(kLink, &number, sizeof(number), 0) == sizeof(number);) {
+    if (number > 0) groups.push_back(number);
+    std::erase(groups, -number);
+  }
+  for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+Guard::Guard() {
+  std::array<int, 2> ends{};
+  check<IoError>(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0,
+                 "no socket for the guard: ", std::strerror(errno));
+  link_ = Descriptor(ends[0]);
+  const Descriptor theirs(ends[1]);
+  std::fflush(nullptr);  // what waits there is not the guard's to write
+  pid_ = ::fork();
+  if (pid_ == 0) stand_guard(theirs.get());
+  check<IoError>(pid_ > 0, "cannot start the guard: ", std::strerror(errno));
+}
+
+Guard::~Guard() {
+  link_.reset();
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+}
+
+void Guard::watch(pid_t group) { tell(group); }
+
+void Guard::forget(pid_t group) { tell(-group); }
+
+void Guard::tell(pid_t number) const {
+  // A guard that somebody has killed is no reason to stop a job.
+  ::send(link_.get(), &number, sizeof(number), MSG_NOSIGNAL);
+}
+
+}  // namespace argosy

@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "argosy/base/error.h"
+#include "argosy/base/test_support.h"
+#include "argosy/launch/launcher.h"
+
+namespace argosy {
+namespace {
+
+Job job_of(const LaunchFlags& flags) {
+  LaunchFlags all = flags;
+  all.command = {"train"};
+  return make_job(all, {});
+}
+
+bool listens(const Descriptor& socket) {
+  int accepts = 0;
+  socklen_t size = sizeof(accepts);
+  return ::getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &accepts, &size) == 0 &&
+         accepts == 1;
+}
+
+/// Whether somebody takes connections there.
+bool answers(const Endpoint& endpoint) {
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(endpoint.port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+TEST(ReservePorts, ServersListenAndAllPortsDiffer) {
+  const Reservation reserved = reserve_ports(job_of({.server_num = 2, .worker_num = 3}));
+  ASSERT_EQ(reserved.sockets.size(), 2U);
+  for (size_t index = 0; index < 2; ++index) {
+    EXPECT_TRUE(listens(reserved.sockets[index]));
+    EXPECT_TRUE(answers(reserved.job.servers[index]));
+  }
+  std::vector<Endpoint> all = reserved.job.servers;
+  all.insert(all.end(), reserved.job.workers.begin(), reserved.job.workers.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+  EXPECT_NE(all.front().port, 0);
+}
+
+TEST(ReservePorts, NamesTheAddressThatIsTaken) {
+  const Reservation first = reserve_ports(job_of({.server_num = 1, .worker_num = 1}));
+  const std::string taken = first.job.servers[0].text();
+  EXPECT_EQ(
+      message_of<IoError>([&] { reserve_ports(job_of({.worker_num = 1, .servers = taken})); }),
+      "cannot listen on " + taken + ": Address already in use");
+}
+
+TEST(ReservePorts, LeavesOtherMachinesAlone) {
+  Job job = job_of({.servers = "127.0.0.1:0", .workers = "127.0.0.1:1"});
+  job.servers.push_back({"192.0.2.1", 6170});
+  const Reservation reserved = reserve_ports(std::move(job));
+  EXPECT_TRUE(listens(reserved.sockets[0]));
+  EXPECT_EQ(reserved.sockets[1].get(), -1);
+  EXPECT_EQ(reserved.job.servers[1].port, 6170);
+}
+
+}  // namespace
+}  // namespace argosy

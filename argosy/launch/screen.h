@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "argosy/launch/descriptor.h"
+
+namespace argosy {
+
+/// Where a job is shown: text that goes by and, on a terminal, one line of progress below it that
+/// changes in place.
+class Screen {
+ public:
+  Screen(std::FILE* out, std::FILE* errors);
+  bool is_terminal() const { return terminal_; }
+  /// Whole lines of a process.
+  void text(std::string_view lines);
+  /// One of our own, to `errors`.
+  void message(const std::string& line);
+  void progress(const std::string& line);
+  /// Leaves the last line of progress where it is; what comes goes below.
+  void settle();
+
+ private:
+  void clear();
+  void draw();
+
+  std::FILE *out_, *errors_;
+  bool terminal_;
+  std::string line_;  // that is on the terminal now
+};
+
+/// What a growing file has got since the last look.
+class LogTail {
+ public:
+  explicit LogTail(const std::string& path);  // throws IoError
+  /// Whole lines; what is behind the last newline waits unless it has become long.
+  std::string read();
+  /// All of it, ended by a newline.
+  std::string read_rest();
+
+ private:
+  Descriptor file_;
+  std::string waiting_;
+};
+
+/// The last lines of a file, each behind `indent`; "" for an empty file or none.
+std::string last_lines(const std::string& path, size_t count, std::string_view indent);
+
+}  // namespace argosy

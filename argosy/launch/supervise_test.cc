@@ -1,0 +1,160 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "argosy/base/error.h"
+#include "argosy/base/test_support.h"
+#include "argosy/launch/launcher.h"
+
+namespace argosy {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLong = 60s;  // a grace that no test should have to wait for
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Runs shell commands as one server and some workers, in a folder of its own.
+class Supervise : public testing::Test {
+ public:
+  ~Supervise() override {
+    std::fclose(out_);
+    std::fclose(errors_);
+  }
+
+ protected:
+  int run(const std::string& server, const std::vector<std::string>& workers,
+          std::chrono::milliseconds grace = kLong) {
+    std::vector<Process> processes = {make(ProcessKind::server, 0, server)};
+    for (size_t index = 0; index < workers.size(); ++index)
+      processes.push_back(make(ProcessKind::worker, static_cast<int>(index), workers[index]));
+    std::vector<Descriptor> sockets;
+    sockets.emplace_back(::dup(STDIN_FILENO));
+    return supervise(processes, std::move(sockets),
+                     {.grace = grace, .out = out_, .errors = errors_});
+  }
+  Process make(ProcessKind kind, int index, const std::string& command) const {
+    const char* log = kind == ProcessKind::server ? "/serverlog." : "/workerlog.";
+    return {.kind = kind,
+            .index = index,
+            .log_file = folder_.path() + log + std::to_string(index),
+            .env = {{"HERE", folder_.path()}, {"REPLACED", "new"}},
+            .unset = {"TAKEN_AWAY"},
+            .argv = {"sh", "-c", command}};
+  }
+  static std::string written(std::FILE* file) {
+    std::rewind(file);
+    std::string text(10000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    return text;
+  }
+  std::string log(const std::string& name) const { return content(folder_.path() + "/" + name); }
+
+  const TestFolder folder_;
+  std::FILE* out_ = std::tmpfile();
+  std::FILE* errors_ = std::tmpfile();
+};
+
+/// Waits for a file that another process makes; the tests' own time limit ends it otherwise.
+const std::string kAwait = "await() { until [ -e $HERE/$1 ]; do sleep 0.01; done; }; ";
+
+TEST_F(Supervise, AllGoodEndsWithZero) {
+  EXPECT_EQ(run("echo s", {"echo a; echo b >&2", "echo c"}), 0);
+  EXPECT_EQ(log("serverlog.0"), "s\n");
+  EXPECT_EQ(log("workerlog.0"), "a\nb\n");
+  EXPECT_EQ(log("workerlog.1"), "c\n");
+  EXPECT_EQ(written(out_), "a\nb\n");
+  EXPECT_EQ(written(errors_), "");
+}
+
+TEST_F(Supervise, EnvironmentIsReplacedAndTakenAway) {
+  ::setenv("REPLACED", "old", 1);
+  ::setenv("TAKEN_AWAY", "old", 1);
+  ::setenv("KEPT", "old", 1);
+  EXPECT_EQ(run("true", {"echo $REPLACED $TAKEN_AWAY $KEPT"}), 0);
+  EXPECT_EQ(log("workerlog.0"), "new old\n");
+}
+
+TEST_F(Supervise, FirstFailureEndsTheOthersAndGivesItsCode) {
+  EXPECT_EQ(run(kAwait + "touch $HERE/up; exec sleep 1000",
+                {kAwait + "await up; seq 9; exit 7", "exec sleep 1000"}),
+            7);
+  EXPECT_EQ(written(errors_), "fleetrun: worker 0 failed: exit status 7; " + folder_.path() +
+                                  "/workerlog.0 ends with:\n  5\n  6\n  7\n  8\n  9\n");
+}
+
+TEST_F(Supervise, SignalThatKilledAProcessIsPartOfTheCode) {
+  EXPECT_EQ(run("kill -9 $$", {"exec sleep 1000"}), 128 + SIGKILL);
+  EXPECT_EQ(written(errors_), "fleetrun: server 0 failed: killed by signal 9 (Killed); " +
+                                  folder_.path() + "/serverlog.0 is empty\n");
+}
+
+TEST_F(Supervise, ServerIsAskedToEndAfterTheWorkers) {
+  EXPECT_EQ(run("trap 'echo asked > $HERE/asked; exit 5' TERM; touch $HERE/up; "
+                "while :; do sleep 0.01; done",
+                {kAwait + "await up"}, 500ms),
+            0);
+  EXPECT_EQ(log("asked"), "asked\n");
+}
+
+TEST_F(Supervise, ServerThatDoesNotEndIsKilled) {
+  EXPECT_EQ(run("trap '' TERM; touch $HERE/up; while :; do sleep 0.01; done", {kAwait + "await up"},
+                50ms),
+            0);
+  EXPECT_EQ(written(errors_), "fleetrun: did not end in time, killed: server 0\n");
+}
+
+TEST_F(Supervise, ServerMayBeALittleQuickerThanTheWorkers) {
+  EXPECT_EQ(run("touch $HERE/gone", {kAwait + "await gone"}), 0);
+}
+
+TEST_F(Supervise, WorkersThatRunOnWithoutTheirServerAreStopped) {
+  EXPECT_EQ(run("echo bye", {"exec sleep 1000"}, 50ms), 1);
+  EXPECT_EQ(written(errors_), "fleetrun: server 0 ended before the workers: exit status 0; " +
+                                  folder_.path() + "/serverlog.0 ends with:\n  bye\n");
+}
+
+TEST_F(Supervise, ProcessesLeftInAGroupAreKilledAndWaitedFor) {
+  EXPECT_EQ(run("true", {"sleep 1000 & echo $!"}), 0);
+  const pid_t left = std::stoi(log("workerlog.0"));
+  EXPECT_EQ(::kill(left, 0), -1);
+}
+
+TEST_F(Supervise, ProgressOfAllWorkersIsOneLine) {
+  const std::string report = "epoch=1 epochs=1 steps=9 samples=100 seconds=1 loss=0.5 step=";
+  EXPECT_EQ(run("true", {"echo text; echo worker=0 " + report + "4 >&3",
+                         "echo worker=1 " + report + "6 >&3"}),
+            0);
+  const std::string shown = written(out_);
+  EXPECT_NE(shown.find("text\n"), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("epoch 1/1  step 4..6/9  loss 0.5000  200 samples/s\n")) << shown;
+  EXPECT_EQ(log("workerlog.1"), "");
+}
+
+TEST_F(Supervise, CommandThatIsNotThereSaysSoInItsLog) {
+  std::vector<Process> processes = {make(ProcessKind::worker, 0, "")};
+  processes[0].argv = {"./no-such-command"};
+  EXPECT_EQ(supervise(processes, {}, {.grace = kLong, .out = out_, .errors = errors_}), 127);
+  EXPECT_EQ(log("workerlog.0"),
+            "fleetrun: cannot run ./no-such-command: No such file or directory\n");
+}
+
+TEST_F(Supervise, LogThatCannotBeWrittenLeavesNothingRunning) {
+  std::vector<Process> processes = {make(ProcessKind::worker, 0, "exec sleep 1000"),
+                                    make(ProcessKind::worker, 1, "exec sleep 1000")};
+  processes[1].log_file = folder_.path() + "/absent/log";
+  EXPECT_EQ(message_of<IoError>([&] { supervise(processes, {}, {.grace = kLong}); }),
+            "cannot open " + folder_.path() + "/absent/log: No such file or directory");
+}
+
+}  // namespace
+}  // namespace argosy

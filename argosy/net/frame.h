@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace argosy {
+
+/// Memory of a frame's payload, aligned for any vector; used again through a BufferPool.
+class Buffer {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  /// Keeps the memory if it is large enough; the content is lost.
+  void resize(size_t bytes);
+  std::span<std::byte> bytes() { return {memory_.get(), size_}; }
+  std::span<const std::byte> bytes() const { return {memory_.get(), size_}; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> memory_{nullptr, [](std::byte*) {}};
+  size_t size_ = 0, capacity_ = 0;
+};
+
+/// Buffers that come back when their last owner lets go. Holds a few of them, as large as the
+/// largest frames were. Thread safety: full. Buffers may outlive the pool.
+class BufferPool {
+ public:
+  BufferPool();
+  std::shared_ptr<Buffer> take(size_t bytes);
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_;
+};
+
+/// What a frame is about; the numbers are part of the format (docs/formats/frames.md).
+enum class FrameKind : uint16_t {
+  hello = 1,     // first on a link, from the one who connected
+  welcome = 2,   // the answer to it
+  exchange = 3,  // pushes and pulls
+  reply = 4,     // the answer to an exchange
+  control = 5,   // a verb: save, barrier, ...
+  result = 6,    // the answer to it
+  ping = 7,      // are you there?
+  pong = 8,      // the answer, with what is being waited for
+  error = 9,     // one line of text; the sender closes the link behind it
+};
+
+/// In front of every payload, little-endian.
+struct FrameHeader {
+  static constexpr uint32_t kMagic = 0x59475241;  // "ARGY"
+  static constexpr uint16_t kVersion = 1;
+
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
+  FrameKind kind = FrameKind::hello;
+  uint64_t id = 0;      // ties an answer to its question
+  uint64_t length = 0;  // of the payload
+  uint64_t payload_sum = 0;
+  uint32_t flags = 0;       // kSummed: payload_sum is hash64 of the payload
+  uint32_t header_sum = 0;  // of all that is in front of it
+
+  static constexpr uint32_t kSummed = 1;
+};
+static_assert(sizeof(FrameHeader) == 40);
+
+/// Fills in header_sum.
+void seal(FrameHeader& header);
+/// Throws DataError that says what is wrong: magic, version, sum, or a length above the limit.
+void check_header(const FrameHeader& header, uint64_t max_length);
+/// Throws DataError if the payload is not what the header says.
+void check_payload(const FrameHeader& header, std::span<const std::byte> payload);
+
+/// A frame that came.
+struct InFrame {
+  FrameKind kind = FrameKind::hello;
+  uint64_t id = 0;
+  std::shared_ptr<Buffer> payload;  // never null
+};
+
+/// A frame to send: its parts go out one behind the other, uncopied, and must stay as they are
+/// until the last owner has been let go.
+struct OutFrame {
+  FrameKind kind = FrameKind::hello;
+  uint64_t id = 0;
+  std::vector<std::span<const std::byte>> parts;
+  std::vector<std::shared_ptr<const void>> owners;
+};
+
+/// One that owns a text or a few bytes.
+OutFrame small_frame(FrameKind kind, uint64_t id, std::vector<std::byte> bytes);
+OutFrame text_frame(FrameKind kind, uint64_t id, std::string text);
+std::string text_of(const InFrame& frame);
+
+}  // namespace argosy

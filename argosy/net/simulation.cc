@@ -1,0 +1,473 @@
+#include "argosy/net/simulation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/base/hash.h"
+#include "argosy/base/rng.h"
+#include "argosy/net/simulated_disk.h"
+
+namespace argosy {
+namespace {
+
+constexpr uint16_t kFirstPort = 40000;  // of those given for port 0
+
+/// Draws one number after the other.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed, uint64_t sub) : random_(seed, sub) {}
+  uint64_t bits() { return random_.bits(next_++); }
+  uint64_t below(uint64_t n) { return random_.below(next_++, n); }
+  bool hit(double probability) { return random_.uniform(next_++) < probability; }
+
+ private:
+  RandomStream random_;
+  uint64_t next_ = 0;
+};
+
+using Bytes = std::vector<std::byte>;
+
+Bytes encode(const OutFrame& frame) {
+  Bytes bytes(sizeof(FrameHeader));
+  for (const auto& part : frame.parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  const auto payload = std::span(bytes).subspan(sizeof(FrameHeader));
+  FrameHeader header{.kind = frame.kind,
+                     .id = frame.id,
+                     .length = payload.size(),
+                     .payload_sum = hash64(payload),
+                     .flags = FrameHeader::kSummed};
+  seal(header);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return bytes;
+}
+
+InFrame decode(const Bytes& bytes, uint64_t max_frame, BufferPool& pool) {
+  FrameHeader header;
+  check<DataError>(bytes.size() >= sizeof(header), "frame header of ", bytes.size(),
+                   " bytes, expected ", sizeof(header));
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  check_header(header, max_frame);
+  const auto payload = std::span(bytes).subspan(sizeof(header));
+  check_payload(header, payload);
+  InFrame frame{.kind = header.kind, .id = header.id, .payload = pool.take(payload.size())};
+  std::ranges::copy(payload, frame.payload->bytes().begin());
+  return frame;
+}
+
+}  // namespace
+
+/// The queue of what is going to happen, and everything it happens to.
+class Simulation::World {
+ public:
+  class Host;
+  class End;
+  class HostEnv;
+
+  World(uint64_t seed, const Faults& faults);
+  ~World();
+
+  Host& host(const std::string& name);
+  void crash(const std::string& name);
+  bool run_until(const std::function<bool()>& done, Env::Duration limit);
+
+  /// Whose is the host that takes the event with it when it crashes; null: nobody's.
+  uint64_t at(Env::Time time, const Host* whose, std::function<void()> task);
+  bool cancel(uint64_t event);
+  Env::Duration delay();
+  /// Lets go of something when no event is running that might still use it.
+  void bury(std::shared_ptr<const void> dead);
+
+  Env::Time now{};
+  Faults faults;
+  LinkOptions options;
+  Dice weather, entropy;  // of the network; for Env::random and the disk
+  SimulatedDisk disk;
+  BufferPool pool;
+  std::map<uint64_t, std::shared_ptr<End>> ends;  // open ones
+  const std::unique_ptr<Env> env;                 // of no host
+  uint64_t last_end = 0;
+
+ private:
+  struct Event {
+    const Host* whose;
+    std::function<void()> task;
+  };
+  using When = std::pair<Env::Time, uint64_t>;
+
+  std::map<When, Event> queue_;
+  std::unordered_map<uint64_t, Env::Time> times_;  // of queued events, by number
+  uint64_t last_event_ = 0;
+  std::map<std::string, std::unique_ptr<Host>> hosts_;
+  std::vector<std::shared_ptr<const void>> dead_;
+  bool running_ = false;
+};
+
+/// One side of a link.
+class Simulation::World::End final : public Link, public std::enable_shared_from_this<End> {
+ public:
+  End(World& world, const Host& host, std::string peer)
+      : world_(&world), number_(++world.last_end), host_(&host), peer_(std::move(peer)) {}
+
+  static void join(const std::shared_ptr<End>& a, const std::shared_ptr<End>& b) {
+    a->other_ = b;
+    b->other_ = a;
+    a->world_->ends[a->number_] = a;
+    b->world_->ends[b->number_] = b;
+  }
+
+  void send(OutFrame frame) override;
+  void close(std::string reason) override;
+  const std::string& peer() const override { return peer_; }
+
+  /// No events: closes.
+  void start(std::shared_ptr<LinkEvents> events);
+  /// The peer is gone: what is under way to it is lost.
+  void reset();
+  /// Its host has crashed, or the world ends: nothing is told to anybody.
+  void vanish();
+  bool open() const { return world_ != nullptr && !closing_; }
+  const Host* host() const { return host_; }
+  std::shared_ptr<End> other() const { return other_.lock(); }
+  /// What is sent from now on comes after that.
+  void not_before(Env::Time time) { last_arrival_ = std::max(last_arrival_, time); }
+
+ private:
+  Env::Time arrival();
+  void carry(Bytes bytes, Env::Time when);
+  void receive(const Bytes& bytes);
+  void finish(const std::string& reason);
+  void finish_soon(std::string reason, Env::Time when);
+
+  World* world_;  // null once closed
+  const uint64_t number_;
+  const Host* host_;
+  const std::string peer_;
+  std::weak_ptr<End> other_;
+  std::shared_ptr<LinkEvents> events_;
+  bool closing_ = false, vanished_ = false;
+  Env::Time last_arrival_{};  // at the other side
+};
+
+class Simulation::World::HostEnv final : public Env {
+ public:
+  HostEnv(World& world, const Host* host, std::string name)
+      : world_(world), host_(host), name_(std::move(name)) {}
+
+  Time now() override { return world_.now; }
+  TimerId schedule(Duration after, std::function<void()> task) override {
+    return world_.at(world_.now + std::max(after, Duration(0)), host_, std::move(task));
+  }
+  bool cancel(TimerId timer) override { return world_.cancel(timer); }
+  uint64_t random() override { return world_.entropy.bits(); }
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override {
+    return world_.disk.create_file(path, name_);
+  }
+  std::vector<std::byte> read_file(const std::string& path) override {
+    return world_.disk.read_file(path);
+  }
+  bool file_exists(const std::string& path) override { return world_.disk.file_exists(path); }
+  void rename_file(const std::string& from, const std::string& to) override {
+    world_.disk.rename_file(from, to);
+  }
+  void remove_file(const std::string& path) override { world_.disk.remove_file(path); }
+  void make_directories(const std::string& path) override { world_.disk.make_directories(path); }
+
+ private:
+  World& world_;
+  const Host* host_;
+  const std::string name_;
+};
+
+/// A machine: its network and its Env.
+class Simulation::World::Host final : public Transport {
+ public:
+  Host(World& world, const std::string& name)
+      : world_(world), name_(name), env(world, this, name) {}
+
+  Endpoint listen(const Endpoint& at, OnAccept on_accept) override;
+  Endpoint listen_fd(int fd, OnAccept on_accept) override;
+  void connect(const Endpoint& to, Env::Duration within, OnConnect on_connect) override;
+  void crash();
+
+ private:
+  void arrive(Host& client, const Endpoint& to, Env::Time answer, OnConnect on_connect);
+
+  World& world_;
+  const std::string name_;
+  std::map<uint16_t, std::shared_ptr<const OnAccept>> listeners_;
+  uint16_t next_port_ = kFirstPort;
+
+ public:
+  HostEnv env;
+};
+
+// The world.
+
+Simulation::World::World(uint64_t seed, const Faults& how)
+    : faults(how),
+      weather(seed, 1),
+      entropy(seed, 2),
+      env(std::make_unique<HostEnv>(*this, nullptr, std::string())) {}
+
+Simulation::World::~World() {
+  // What is let go may still use its Env.
+  while (!ends.empty()) ends.begin()->second->vanish();
+  for (const auto& host : hosts_) host.second->crash();
+  times_.clear();
+  while (!queue_.empty()) queue_.extract(queue_.begin());
+}
+
+Simulation::World::Host& Simulation::World::host(const std::string& name) {
+  auto& host = hosts_[name];
+  if (host == nullptr) host = std::make_unique<Host>(*this, name);
+  return *host;
+}
+
+uint64_t Simulation::World::at(Env::Time time, const Host* whose, std::function<void()> task) {
+  const uint64_t number = ++last_event_;
+  queue_.emplace(When{time, number}, Event{whose, std::move(task)});
+  times_.emplace(number, time);
+  return number;
+}
+
+bool Simulation::World::cancel(uint64_t event) {
+  const auto found = times_.find(event);
+  if (found == times_.end()) return false;
+  const auto queued = queue_.find({found->second, event});
+  bury(std::make_shared<Event>(std::move(queued->second)));
+  queue_.erase(queued);
+  times_.erase(found);
+  return true;
+}
+
+Env::Duration Simulation::World::delay() {
+  const auto least = faults.min_delay.count(), most = std::max(faults.max_delay.count(), least);
+  return Env::Duration(least) +
+         Env::Duration(weather.below(static_cast<uint64_t>(most - least) + 1));
+}
+
+void Simulation::World::bury(std::shared_ptr<const void> dead) {
+  if (running_) dead_.push_back(std::move(dead));
+}
+
+void Simulation::World::crash(const std::string& name) {
+  Host& gone = host(name);
+  gone.crash();
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    if (it->second.whose != &gone) {
+      ++it;
+      continue;
+    }
+    bury(std::make_shared<Event>(std::move(it->second)));
+    times_.erase(it->first.second);
+    it = queue_.erase(it);
+  }
+  std::vector<std::shared_ptr<End>> lost;
+  for (const auto& entry : ends)
+    if (entry.second->host() == &gone) lost.push_back(entry.second);
+  for (const auto& end : lost) {
+    if (const auto other = end->other()) other->reset();
+    end->vanish();
+  }
+  disk.crash(name, [&](size_t unsynced) { return entropy.below(unsynced + 1); });
+}
+
+bool Simulation::World::run_until(const std::function<bool()>& done, Env::Duration limit) {
+  check<ConfigError>(!running_, "run_until() inside an event of the simulation");
+  const Env::Time end = now + limit;
+  while (!done()) {
+    if (queue_.empty()) return false;
+    const auto next = queue_.begin();
+    if (next->first.first > end) {
+      now = end;
+      return false;
+    }
+    now = next->first.first;
+    const Event event = std::move(next->second);
+    times_.erase(next->first.second);
+    queue_.erase(next);
+    running_ = true;
+    try {
+      event.task();
+    } catch (...) {
+      running_ = false;
+      throw;
+    }
+    running_ = false;
+    dead_.clear();
+  }
+  return true;
+}
+
+// A side of a link.
+
+Env::Time Simulation::World::End::arrival() {
+  last_arrival_ = std::max(last_arrival_, world_->now + world_->delay());
+  return last_arrival_;
+}
+
+void Simulation::World::End::send(OutFrame frame) {
+  if (!open()) return;
+  Bytes bytes = encode(frame);
+  Dice& weather = world_->weather;
+  const Faults& faults = world_->faults;
+  if (weather.hit(faults.cut)) {
+    if (const auto other = this->other()) other->reset();
+    return reset();
+  }
+  if (weather.hit(faults.drop)) return;
+  if (weather.hit(faults.truncate)) bytes.resize(weather.below(bytes.size()));
+  if (weather.hit(faults.flip) && !bytes.empty())
+    bytes[weather.below(bytes.size())] ^= static_cast<std::byte>(1U << weather.below(8));
+  const bool again = weather.hit(faults.duplicate), late = weather.hit(faults.reorder);
+  // One that is late does not hold up those behind it.
+  const Env::Time when = late ? world_->now + world_->delay() + world_->delay() : arrival();
+  if (again) carry(bytes, arrival());
+  carry(std::move(bytes), when);
+}
+
+void Simulation::World::End::carry(Bytes bytes, Env::Time when) {
+  const auto other = this->other();
+  if (other == nullptr || other->world_ == nullptr) return;
+  world_->at(when, other->host_, [self = shared_from_this(), other, bytes = std::move(bytes)] {
+    if (!self->vanished_ && other->open()) other->receive(bytes);
+  });
+}
+
+void Simulation::World::End::receive(const Bytes& bytes) {
+  try {
+    InFrame frame = decode(bytes, world_->options.max_frame, world_->pool);
+    if (const auto events = events_) events->on_frame(std::move(frame));
+  } catch (const std::exception& e) {
+    send(text_frame(FrameKind::error, 0, e.what()));
+    close(e.what());
+  }
+}
+
+void Simulation::World::End::close(std::string reason) {
+  if (!open()) return;
+  closing_ = true;
+  const auto other = this->other();
+  if (other != nullptr && other->open()) {
+    world_->at(arrival(), other->host_, [self = shared_from_this(), other] {
+      if (!self->vanished_ && other->open()) other->finish(other->peer_ + " closed the connection");
+    });
+  }
+  finish_soon(std::move(reason), world_->now);
+}
+
+void Simulation::World::End::start(std::shared_ptr<LinkEvents> events) {
+  events_ = std::move(events);
+  if (events_ == nullptr) close("nobody listens to it");
+}
+
+void Simulation::World::End::reset() {
+  if (!open()) return;
+  closing_ = true;
+  finish_soon("lost the connection to " + peer_ + ": Connection reset by peer",
+              world_->now + world_->delay());
+}
+
+void Simulation::World::End::finish_soon(std::string reason, Env::Time when) {
+  world_->at(when, host_, [self = shared_from_this(), reason = std::move(reason)] {
+    if (self->world_ != nullptr) self->finish(reason);
+  });
+}
+
+void Simulation::World::End::finish(const std::string& reason) {
+  closing_ = true;
+  const auto self = shared_from_this();
+  std::exchange(world_, nullptr)->ends.erase(number_);
+  if (const auto events = std::move(events_)) events->on_close(reason);
+}
+
+void Simulation::World::End::vanish() {
+  if (world_ == nullptr) return;
+  vanished_ = closing_ = true;
+  const auto self = shared_from_this();
+  World& world = *std::exchange(world_, nullptr);
+  world.ends.erase(number_);
+  world.bury(std::move(events_));
+}
+
+// A host.
+
+Endpoint Simulation::World::Host::listen(const Endpoint& at, OnAccept on_accept) {
+  uint16_t port = at.port;
+  while (port == 0 || (at.port == 0 && listeners_.contains(port))) port = next_port_++;
+  const Endpoint here{name_, port};
+  check<IoError>(!listeners_.contains(port), "cannot listen on ", here.text(),
+                 ": Address already in use");
+  listeners_[port] = std::make_shared<const OnAccept>(std::move(on_accept));
+  return here;
+}
+
+Endpoint Simulation::World::Host::listen_fd(int fd, OnAccept) {
+  fail<IoError>("cannot listen on descriptor ", fd, ": a simulated host has none");
+}
+
+void Simulation::World::Host::connect(const Endpoint& to, Env::Duration within,
+                                      OnConnect on_connect) {
+  const Env::Time there = world_.now + world_.delay(), back = there + world_.delay();
+  if (back > world_.now + within) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(within).count();
+    const std::string error =
+        "cannot connect to " + to.text() + ": no answer within " + std::to_string(ms) + " ms";
+    world_.at(world_.now + within, this, [on_connect, error] { on_connect(nullptr, error); });
+    return;
+  }
+  world_.at(there, this, [this, to, back, on_connect = std::move(on_connect)] {
+    world_.host(to.host).arrive(*this, to, back, on_connect);
+  });
+}
+
+/// A connect has come to this host.
+void Simulation::World::Host::arrive(Host& client, const Endpoint& to, Env::Time answer,
+                                     OnConnect on_connect) {
+  const std::string refused = "cannot connect to " + to.text() + ": Connection refused";
+  const auto found = listeners_.find(to.port);
+  if (found == listeners_.end()) {
+    world_.at(answer, &client, [on_connect, refused] { on_connect(nullptr, refused); });
+    return;
+  }
+  const Endpoint from{client.name_, client.next_port_++};
+  const auto near = std::make_shared<End>(world_, *this, from.text());
+  const auto far = std::make_shared<End>(world_, client, to.text());
+  End::join(near, far);
+  near->not_before(answer);
+  world_.at(answer, &client, [far, on_connect, refused] {
+    if (far->open())
+      far->start(on_connect(far, ""));
+    else
+      on_connect(nullptr, refused);
+  });
+  const auto on_accept = found->second;
+  near->start((*on_accept)(near));
+}
+
+void Simulation::World::Host::crash() {
+  for (auto& listener : listeners_) world_.bury(std::move(listener.second));
+  listeners_.clear();
+}
+
+// The public side.
+
+Simulation::Simulation(uint64_t seed, const Faults& faults)
+    : world_(std::make_unique<World>(seed, faults)) {}
+Simulation::~Simulation() = default;
+
+Env& Simulation::env() { return *world_->env; }
+Transport& Simulation::host(const std::string& name) { return world_->host(name); }
+Env& Simulation::host_env(const std::string& name) { return world_->host(name).env; }
+void Simulation::crash(const std::string& name) { world_->crash(name); }
+void Simulation::set_faults(const Faults& faults) { world_->faults = faults; }
+
+bool Simulation::run_until(const std::function<bool()>& done, Env::Duration limit) {
+  return world_->run_until(done, limit);
+}
+
+}  // namespace argosy

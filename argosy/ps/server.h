@@ -1,0 +1,172 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/base/mutex.h"
+#include "argosy/base/thread_team.h"
+#include "argosy/net/transport.h"
+#include "argosy/ps/dense_table.h"
+#include "argosy/ps/placement.h"
+#include "argosy/ps/sparse_table.h"
+#include "argosy/ps/wire.h"
+
+namespace argosy {
+
+struct ServerOptions {
+  uint32_t index = 0;  // of this server
+  uint32_t workers = 1;
+  std::string job = {};
+  /// Every worker ends each step before any goes on: gradients are averaged in the order of the
+  /// workers, then applied as one step. Otherwise each push is a step.
+  bool sync = false;
+  size_t threads = 1;  // that share a large exchange
+  Env::Duration come_within =
+      std::chrono::seconds(120);                     // a worker that has not come by then is dead
+  Env::Duration grace = std::chrono::seconds(3);     // a worker without a link is dead after this
+  Env::Duration quiet = std::chrono::seconds(15);    // a link without a frame is cut after this
+  Env::Duration patience = std::chrono::seconds(5);  // a wait that is longer is spoken of
+  std::function<void(const std::string&)> log = {};
+  /// Runs what takes long, saves and loads; none: at once, where it was asked for.
+  std::function<void(std::function<void()>)> background = {};
+};
+
+/// Holds its part of a placement's tables and serves workers: exchanges (apply the pushes, then
+/// answer the pulls), and control verbs:
+///   leave | pause | join            the job for good, the step group, the step group again
+///   gather NAME + bytes             answered, when every worker that is left has sent its bytes,
+///                                   with all of them in the order of the workers
+///   dense | set_dense + bytes       weights and optimizer state of its slices, and the step
+///   save FOLDER GENERATION          a file for each sparse table; answers "table file" lines
+///   load FOLDER + lines             such files, of any number of servers: keeps its own keys
+///   rows TABLE                      keys and weights of all rows
+///   shrink N | stats | stop
+/// A worker that sends again what it had sent before is answered, but nothing is applied twice. A
+/// client can make its own link fail, never the server. A state machine: whatever happens comes in
+/// through links and timers. Thread safety: full.
+class PsServer : public std::enable_shared_from_this<PsServer> {
+ public:
+  static std::shared_ptr<PsServer> make(Env& env, Placement placement, ServerOptions options);
+  ~PsServer();
+  PsServer(const PsServer&) = delete;
+  PsServer& operator=(const PsServer&) = delete;
+
+  /// For Transport::listen; the transport must not outlive the environment.
+  Transport::OnAccept acceptor();
+  /// All declared workers have come and left, or one said stop.
+  bool done() const;
+  /// Returns when done, or when `stop` says so (asked ten times a second).
+  void wait(const std::function<bool()>& stop = {});
+  /// Until all links are closed, so that the last answers arrive.
+  void wait_for_goodbyes(Env::Duration at_most);
+  /// The tables of a save, of any number of servers, that was made by save verbs.
+  void load(const std::string& folder, const std::vector<std::string>& lines);
+  uint64_t step() const { return step_; }
+  std::vector<SparseTable*> sparse_tables();
+
+ private:
+  class Session;
+  /// The keys of a pull, and where their rows are.
+  struct KeptList {
+    uint64_t number = 0, step = 0;
+    std::vector<SparseTable::Located> tables;
+  };
+  /// An exchange that ends a step, until all workers have ended it.
+  struct Held {
+    InFrame frame;
+    ExchangeView view;
+    Env::Time since;
+  };
+  /// Members without a comment are guarded by `mutex`.
+  struct Worker {
+    Mutex mutex;
+    uint64_t incarnation = 0;
+    std::shared_ptr<Link> link;
+    Env::Time lost, heard;  // when the link was lost; when something was last heard
+    uint64_t applied = 0, received = 0;
+    std::vector<KeptList> lists;
+    std::optional<Held> held;
+    uint64_t control = 0;                          // the last one that was begun
+    std::optional<std::vector<std::byte>> result;  // of that one; nothing: it is under way
+    // Guarded by the server's group_:
+    bool joined = false, left = false, dead = false, member = true;
+  };
+  struct Gathering {
+    std::map<uint32_t, std::vector<std::byte>> parts;  // by worker
+    std::map<uint32_t, uint64_t> asked;                // by worker: its control number
+    Env::Time since;
+  };
+
+  PsServer(Env& env, Placement placement, ServerOptions options);
+  void say(const std::string& text) const;
+  void arm_timer();
+  void tick();
+
+  void greet(Session& session, const InFrame& frame);
+  void lost(Session& session, const std::string& reason);
+  void take_exchange(Session& session, InFrame frame);
+  void apply(Worker& worker, const ExchangeView& view, uint64_t step, uint64_t& staleness)
+      REQUIRES(worker.mutex);
+  void check_lists(Worker& worker, const ExchangeView& view, bool again) REQUIRES(worker.mutex);
+  void answer(Worker& worker, const ExchangeView& view, uint64_t staleness) REQUIRES(worker.mutex);
+  void fill_reply(Worker& worker, const ExchangeView& view, std::span<float> floats)
+      REQUIRES(worker.mutex);
+  KeptList* kept(Worker& worker, uint64_t number) REQUIRES(worker.mutex);
+  void complete_step();
+  void complete_step_of(const std::vector<Worker*>& members) REQUIRES(group_);
+  void apply_mean(const std::vector<Worker*>& members, uint64_t step) REQUIRES(group_);
+  std::string waits_for();
+  void answer_ping(Session& session, uint64_t id);
+
+  void take_control(Session& session, const InFrame& frame);
+  std::optional<std::vector<std::byte>> perform(uint32_t worker, uint64_t number,
+                                                const Control& control);
+  void finish(uint32_t worker, uint64_t number, std::vector<std::byte> result);
+  void complete_gatherings();
+  enum class Leaving : uint8_t { asked, dead };
+  void leave(uint32_t worker, Leaving how, const std::string& why);
+  std::vector<std::byte> dense_state() const;
+  void set_dense_state(std::span<const std::byte> bytes);
+  std::string save(const std::string& folder, const std::string& generation);
+  std::vector<std::byte> all_rows(const std::string& table) const;
+  std::string stats();
+  size_t shrink(uint32_t unseen);
+  void run_jobs(size_t jobs, size_t floats, FunctionRef<void(size_t)> job);
+
+  Env& env_;
+  const Placement placement_;
+  const ServerOptions options_;
+  const ServerShape shape_;
+  const Env::Time started_;
+  std::vector<std::unique_ptr<DenseTable>> dense_;    // its slices
+  std::vector<size_t> dense_at_;                      // where each begins among dense_floats
+  std::vector<std::unique_ptr<SparseTable>> sparse_;  // all of them
+  std::atomic<uint64_t> step_ = 0;
+  std::deque<Worker> workers_;
+  BufferPool buffers_;
+
+  Mutex group_;  // taken before a worker's mutex
+  std::map<std::string, Gathering> gatherings_ GUARDED_BY(group_);
+  Env::Time spoke_ GUARDED_BY(group_);
+  std::vector<float> sums_ GUARDED_BY(group_);
+  std::vector<Key> step_keys_ GUARDED_BY(group_);
+  std::vector<float> step_grads_ GUARDED_BY(group_);
+
+  mutable std::mutex done_mutex_;
+  std::condition_variable done_changed_;
+  bool done_ = false;
+  Env::TimerId timer_ = 0;
+  Mutex team_mutex_;
+  ThreadTeam team_ GUARDED_BY(team_mutex_);
+};
+
+}  // namespace argosy

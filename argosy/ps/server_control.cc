@@ -1,0 +1,304 @@
+// The verbs of a server: everything but exchanges.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "argosy/base/file_sink.h"
+#include "argosy/ps/server_session.h"
+
+namespace argosy {
+namespace {
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// A result frame: one byte that says whether it went well, then the result or the reason.
+std::vector<std::byte> failed(std::string_view why) {
+  std::vector<std::byte> result = bytes_of(why);
+  result.insert(result.begin(), std::byte{1});
+  return result;
+}
+
+std::vector<std::byte> went_well(std::vector<std::byte> result) {
+  result.insert(result.begin(), std::byte{0});
+  return result;
+}
+
+}  // namespace
+
+void PsServer::take_control(Session& session, const InFrame& frame) {
+  Control control = decode_control(frame);
+  const uint32_t number = *session.worker_;
+  Worker& worker = workers_[number];
+  {
+    const Lock lock(worker.mutex);
+    if (worker.link != session.link_) return;
+    worker.heard = env_.now();
+    if (frame.id <= worker.control) {  // sent again
+      if (frame.id == worker.control && worker.result)
+        session.link_->send(small_frame(FrameKind::result, frame.id, *worker.result));
+      return;
+    }
+    worker.control = frame.id;
+    worker.result.reset();
+  }
+  const std::string& line = control.line;
+  const bool takes_long = line.starts_with("save ") || line.starts_with("load ") ||
+                          line.starts_with("rows ") || line.starts_with("shrink ");
+  auto act = [self = shared_from_this(), number, id = frame.id, control = std::move(control)] {
+    try {
+      if (auto result = self->perform(number, id, control))
+        self->finish(number, id, went_well(std::move(*result)));
+    } catch (const std::exception& e) {
+      self->finish(number, id, failed(e.what()));
+    }
+  };
+  if (takes_long && options_.background)
+    options_.background(std::move(act));
+  else
+    act();
+}
+
+void PsServer::finish(uint32_t number, uint64_t id, std::vector<std::byte> result) {
+  Worker& worker = workers_[number];
+  const Lock lock(worker.mutex);
+  if (worker.control != id) return;
+  worker.result = std::move(result);
+  if (worker.link != nullptr) worker.link->send(small_frame(FrameKind::result, id, *worker.result));
+}
+
+/// The result; nothing if it comes later, through finish().
+std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_t id,
+                                                        const Control& control) {
+  std::istringstream words(control.line);
+  std::string verb, word;
+  words >> verb;
+  const auto count = [&] {
+    uint32_t n = 0;
+    check<DataError>(static_cast<bool>(words >> n), "'", control.line, "': expected a number");
+    return n;
+  };
+  if (verb == "leave") {
+    leave(number, Leaving::asked, "has left");
+    return bytes_of("");
+  }
+  if (verb == "pause" || verb == "join") {
+    {
+      const Lock group(group_);
+      workers_[number].member = verb == "join";
+    }
+    complete_step();
+    return bytes_of("");
+  }
+  if (verb == "gather") {
+    {
+      const Lock group(group_);
+      Gathering& gathering = gatherings_[control.line];
+      if (gathering.parts.empty()) gathering.since = env_.now();
+      gathering.parts[number] = control.bytes;
+      gathering.asked[number] = id;
+    }
+    complete_gatherings();
+    return std::nullopt;
+  }
+  if (verb == "dense") return dense_state();
+  if (verb == "set_dense") {
+    set_dense_state(control.bytes);
+    return bytes_of("");
+  }
+  if (verb == "save") {
+    std::string generation;
+    words >> generation >> std::ws;
+    std::getline(words, word);
+    return bytes_of(save(word, generation));
+  }
+  if (verb == "load") {
+    words >> std::ws;
+    std::getline(words, word);
+    std::istringstream text(
+        std::string(reinterpret_cast<const char*>(control.bytes.data()), control.bytes.size()));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    load(word, lines);
+    return bytes_of("");
+  }
+  if (verb == "rows") {
+    words >> std::ws;
+    std::getline(words, word);
+    return all_rows(word);
+  }
+  if (verb == "shrink") return bytes_of(std::to_string(shrink(count())));
+  if (verb == "stats") return bytes_of(stats());
+  if (verb == "stop") {
+    say(fmt::format("worker {} says stop", number));
+    {
+      const std::scoped_lock lock(done_mutex_);
+      done_ = true;
+    }
+    done_changed_.notify_all();
+    return bytes_of("");
+  }
+  fail<DataError>("'", control.line,
+                  "': no such verb; there are leave, pause, join, gather, dense, set_dense, save, "
+                  "load, rows, shrink, stats and stop");
+}
+
+/// Answers those that every worker that is left has come to.
+void PsServer::complete_gatherings() {
+  struct Answer {
+    uint32_t worker;
+    uint64_t id;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Answer> answers;
+  {
+    const Lock group(group_);
+    for (auto at = gatherings_.begin(); at != gatherings_.end();) {
+      const Gathering& gathering = at->second;
+      bool all = true;
+      for (uint32_t i = 0; i < workers_.size(); ++i)
+        all = all && (workers_[i].left || gathering.parts.contains(i));
+      if (!all) {
+        ++at;
+        continue;
+      }
+      ByteBuffer joined;
+      joined.put(static_cast<uint32_t>(gathering.parts.size()));
+      for (const auto& [worker, bytes] : gathering.parts) {
+        joined.put(worker);
+        joined.put(static_cast<uint64_t>(bytes.size()));
+        joined.put_all(std::span<const std::byte>(bytes));
+      }
+      for (const auto& [worker, id] : gathering.asked)
+        answers.push_back({worker, id, {joined.bytes().begin(), joined.bytes().end()}});
+      at = gatherings_.erase(at);
+    }
+  }
+  for (Answer& answer : answers)
+    finish(answer.worker, answer.id, went_well(std::move(answer.bytes)));
+}
+
+void PsServer::leave(uint32_t number, Leaving how, const std::string& why) {
+  bool all_gone = true;
+  {
+    const Lock group(group_);
+    if (workers_[number].left) return;
+    workers_[number].left = true;
+    workers_[number].dead = how == Leaving::dead;
+    for (const Worker& worker : workers_) all_gone = all_gone && worker.left;
+  }
+  say(fmt::format("worker {} {}", number, why));
+  complete_step();
+  complete_gatherings();
+  if (!all_gone) return;
+  {
+    const std::scoped_lock lock(done_mutex_);
+    done_ = true;
+  }
+  done_changed_.notify_all();
+}
+
+std::vector<std::byte> PsServer::dense_state() const {
+  ByteBuffer out;
+  out.put(step_.load());
+  std::vector<float> weights, state;
+  for (const auto& table : dense_) {
+    weights.resize(table->spec().elements);
+    state.resize(table->state_size());
+    table->copy_out(weights, state);
+    out.put_all(std::span<const float>(weights));
+    out.put_all(std::span<const float>(state));
+  }
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+void PsServer::set_dense_state(std::span<const std::byte> bytes) {
+  ByteSource in(bytes, "dense parameters");
+  size_t floats = 0;
+  for (const auto& table : dense_) floats += table->spec().elements + table->state_size();
+  check<DataError>(bytes.size() == sizeof(uint64_t) + floats * sizeof(float),
+                   "dense parameters: ", bytes.size(), " bytes, expected ",
+                   sizeof(uint64_t) + floats * sizeof(float));
+  step_ = in.get<uint64_t>();
+  std::vector<float> weights, state;
+  for (const auto& table : dense_) {
+    weights.resize(table->spec().elements);
+    state.resize(table->state_size());
+    in.get_all(std::span(weights));
+    in.get_all(std::span(state));
+    table->copy_in(weights, state);
+  }
+}
+
+std::string PsServer::save(const std::string& folder, const std::string& generation) {
+  env_.make_directories(folder);
+  std::string lines;
+  for (const auto& table : sparse_) {
+    const std::string& name = table->spec().name;
+    const std::string file =
+        fmt::format("{}.{}.{}-of-{}.rows", name, generation, options_.index, placement_.servers);
+    FileSink out(env_, folder + "/" + file);
+    table->save(out);
+    out.finish();
+    lines += fmt::format("{} {}\n", name, file);
+  }
+  say(fmt::format("saved {} tables in {}", sparse_.size(), folder));
+  return lines;
+}
+
+void PsServer::load(const std::string& folder, const std::vector<std::string>& lines) {
+  const auto mine = [&](Key key) { return placement_.server_of(key) == options_.index; };
+  for (const auto& table : sparse_) {
+    std::vector<std::vector<std::byte>> contents;
+    std::vector<ByteSource> parts;
+    for (const std::string& line : lines) {
+      std::istringstream words(line);
+      std::string name, file;
+      check<DataError>(static_cast<bool>(words >> name >> file), "'", line,
+                       "': expected a table and its file");
+      if (name != table->spec().name) continue;
+      const std::string path = folder + "/" + file;
+      contents.push_back(env_.read_file(path));
+      parts.emplace_back(contents.back(), path);
+    }
+    check<DataError>(!parts.empty(), folder, ": has no table '", table->spec().name, "'");
+    table->load(parts, mine);
+  }
+  say(fmt::format("loaded {} tables from {}", sparse_.size(), folder));
+}
+
+std::vector<std::byte> PsServer::all_rows(const std::string& name) const {
+  const auto found =
+      std::ranges::find_if(sparse_, [&](const auto& table) { return table->spec().name == name; });
+  check<DataError>(found != sparse_.end(), "no sparse table '", name, "'");
+  const std::vector<Key> keys = (*found)->keys();
+  std::vector<float> rows(keys.size() * (*found)->spec().dim);
+  (*found)->pull_existing(keys, rows);
+  ByteBuffer out;
+  out.put(static_cast<uint64_t>(keys.size()));
+  out.put_all(std::span<const Key>(keys));
+  out.put_all(std::span<const float>(rows));
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+size_t PsServer::shrink(uint32_t unseen) {
+  size_t erased = 0;
+  for (const auto& table : sparse_)
+    if (table->spec().track_unseen) erased += table->shrink(unseen);
+  return erased;
+}
+
+std::string PsServer::stats() {
+  std::string out = fmt::format("step {}\n", step_.load());
+  for (const auto& table : dense_)
+    out += fmt::format("{} {}..{} of {}\n", table->spec().name, table->spec().first,
+                       table->spec().first + table->spec().elements, table->spec().of);
+  for (const auto& table : sparse_)
+    out += fmt::format("{} {} rows\n", table->spec().name, table->size());
+  return out;
+}
+
+}  // namespace argosy

@@ -1,0 +1,167 @@
+#include "argosy/ps/wire.h"
+
+#include <algorithm>
+
+#include "argosy/base/bytes.h"
+#include "argosy/base/error.h"
+
+namespace argosy {
+namespace {
+
+std::vector<std::byte> taken(const ByteBuffer& buffer) {
+  return {buffer.bytes().begin(), buffer.bytes().end()};
+}
+
+ByteSource source(const InFrame& frame, const char* what) { return {frame.payload->bytes(), what}; }
+
+void expect_end(const ByteSource& in) {
+  check<DataError>(in.left() == 0, in.what(), ": ", in.left(), " bytes too many");
+}
+
+/// A part of a payload as values of T; the payload is aligned, and so is every part.
+template <class T>
+std::span<const T> values(ByteSource& in, uint64_t n) {
+  check<DataError>(n <= in.left() / sizeof(T), in.what(), ": ", n, " values of ", sizeof(T),
+                   " bytes announced, ", in.left(), " bytes left");
+  const auto bytes = in.take(n * sizeof(T));
+  return {reinterpret_cast<const T*>(bytes.data()), n};
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Hello& hello) {
+  ByteBuffer out;
+  out.put_text(hello.job);
+  out.put(hello.plan_hash);
+  out.put(hello.worker);
+  out.put(hello.workers);
+  out.put(hello.incarnation);
+  out.put(hello.inflight);
+  out.put_text(hello.token);
+  return taken(out);
+}
+
+Hello decode_hello(const InFrame& frame) {
+  ByteSource in = source(frame, "hello");
+  Hello hello;
+  hello.job = in.get_text();
+  hello.plan_hash = in.get<uint64_t>();
+  hello.worker = in.get<uint32_t>();
+  hello.workers = in.get<uint32_t>();
+  hello.incarnation = in.get<uint64_t>();
+  hello.inflight = in.get<uint32_t>();
+  hello.token = in.get_text();
+  expect_end(in);
+  return hello;
+}
+
+std::vector<std::byte> encode(const Welcome& welcome) {
+  ByteBuffer out;
+  out.put(welcome.server);
+  out.put(welcome.applied);
+  out.put(welcome.step);
+  return taken(out);
+}
+
+Welcome decode_welcome(const InFrame& frame) {
+  ByteSource in = source(frame, "welcome");
+  Welcome welcome;
+  welcome.server = in.get<uint32_t>();
+  welcome.applied = in.get<uint64_t>();
+  welcome.step = in.get<uint64_t>();
+  expect_end(in);
+  return welcome;
+}
+
+std::vector<std::byte> encode(const Pong& pong) {
+  ByteBuffer out;
+  out.put(pong.received);
+  out.put(pong.applied);
+  out.put_text(pong.waits_for);
+  return taken(out);
+}
+
+Pong decode_pong(const InFrame& frame) {
+  ByteSource in = source(frame, "pong");
+  Pong pong;
+  pong.received = in.get<uint64_t>();
+  pong.applied = in.get<uint64_t>();
+  pong.waits_for = in.get_text();
+  expect_end(in);
+  return pong;
+}
+
+std::vector<std::byte> encode(const Control& control) {
+  ByteBuffer out;
+  out.put_text(control.line);
+  out.put_all(std::span<const std::byte>(control.bytes));
+  return taken(out);
+}
+
+Control decode_control(const InFrame& frame) {
+  ByteSource in = source(frame, "control");
+  Control control;
+  control.line = in.get_text();
+  const auto rest = in.take(in.left());
+  control.bytes.assign(rest.begin(), rest.end());
+  return control;
+}
+
+ServerShape::ServerShape(const Placement& placement, uint32_t server)
+    : key_sets(placement.key_set_count()) {
+  for (const Slice& slice : placement.slices)
+    if (slice.server == server) dense_floats += slice.size();
+  for (size_t i = 0; i < placement.tables.size(); ++i) {
+    if (!placement.is_sparse(i)) continue;
+    dims.push_back(placement.tables[i].dim);
+    sets.push_back(placement.key_sets[i]);
+  }
+}
+
+ExchangeView parse_exchange(std::span<const std::byte> payload, const ServerShape& shape) {
+  ByteSource in(payload, "exchange");
+  ExchangeView view;
+  view.head = in.get<ExchangeHead>();
+  const ExchangeHead& head = view.head;
+  check<DataError>((head.flags & ~ExchangeHead::kAllFlags) == 0, "exchange: flags ", head.flags,
+                   ", expected none above ", ExchangeHead::kAllFlags);
+  check<DataError>(head.sequence > 0, "exchange: sequence 0, but the first is 1");
+  const auto numbers = values<uint64_t>(in, head.lists);
+  std::span<const uint64_t> pulled;
+  if (head.has(ExchangeHead::kPullRows)) pulled = values<uint64_t>(in, shape.key_sets);
+  view.lists.resize(head.lists);
+  for (size_t i = 0; i < view.lists.size(); ++i) {
+    const auto counts = values<uint64_t>(in, shape.key_sets);
+    view.lists[i].number = numbers[i];
+    view.lists[i].counts.assign(counts.begin(), counts.end());
+  }
+  for (const uint64_t n : pulled) view.pull.push_back(values<Key>(in, n));
+  if (head.has(ExchangeHead::kCarriesKeys))
+    for (ExchangeView::List& list : view.lists)
+      for (const uint64_t n : list.counts) list.keys.push_back(values<Key>(in, n));
+  if (head.has(ExchangeHead::kPushDense)) view.dense = values<float>(in, shape.dense_floats);
+  for (ExchangeView::List& list : view.lists)
+    for (size_t table = 0; table < shape.dims.size(); ++table) {
+      const uint64_t rows = list.counts[shape.sets[table]];
+      check<DataError>(rows <= payload.size(), "exchange: ", rows, " rows announced in ",
+                       payload.size(), " bytes");
+      list.grads.push_back(values<float>(in, rows * shape.dims[table]));
+    }
+  expect_end(in);
+  return view;
+}
+
+ReplyView parse_reply(std::span<const std::byte> payload, const ServerShape& shape, bool dense,
+                      std::span<const size_t> keys) {
+  ByteSource in(payload, "reply");
+  ReplyView view;
+  view.head = in.get<ReplyHead>();
+  if (dense) view.dense = values<float>(in, shape.dense_floats);
+  if (!keys.empty())
+    for (size_t table = 0; table < shape.dims.size(); ++table)
+      view.rows.push_back(values<float>(in, keys[shape.sets[table]] * shape.dims[table]));
+  expect_end(in);
+  return view;
+}
+
+}  // namespace argosy

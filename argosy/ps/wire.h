@@ -1,0 +1,126 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/base/rows.h"
+#include "argosy/net/frame.h"
+#include "argosy/ps/placement.h"
+
+// What a server and its workers say to each other; docs/formats/frames.md has the bytes.
+namespace argosy {
+
+/// The first frame of a worker on a link.
+struct Hello {
+  std::string job;
+  uint64_t plan_hash = 0;  // of the Placement
+  uint32_t worker = 0, workers = 1;
+  uint64_t incarnation = 0;  // of the worker's process
+  uint32_t inflight = 8;     // key lists that the server keeps for it
+  std::string token = {};    // not looked at yet
+};
+
+/// The server's answer.
+struct Welcome {
+  uint32_t server = 0;
+  uint64_t applied = 0;  // the last exchange of this worker that was applied
+  uint64_t step = 0;     // of the server
+};
+
+/// Answers a ping.
+struct Pong {
+  uint64_t received = 0, applied = 0;  // the last exchange of this worker
+  std::string waits_for = {};          // who holds it up, if anyone
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Pong& pong);
+// Throw DataError:
+Hello decode_hello(const InFrame& frame);
+Welcome decode_welcome(const InFrame& frame);
+Pong decode_pong(const InFrame& frame);
+
+/// In the id of an error frame: whether another try may help.
+enum class Severity : uint64_t { transient = 0, final = 1 };
+
+/// In front of the payload of an exchange, which goes on with
+///   the numbers of the lists that are pushed,
+///   if pulling rows: the number of keys of each key set,
+///   for each pushed list the same,
+///   the keys of the pull, and if carried those of the pushed lists,
+///   if pushing dense: the gradients of the server's slices,
+///   for each pushed list, for each sparse table: the gradients of its rows.
+/// All numbers in front of the floats have 64 bits, so every part is aligned.
+struct ExchangeHead {
+  uint64_t sequence = 0;
+  uint32_t flags = 0;
+  uint32_t lists = 0;  // that are pushed
+
+  enum Flag : uint32_t {
+    kPushDense = 1,
+    kPullDense = 2,
+    kPullRows = 4,
+    kEndsStep = 8,
+    kInference = 16,    // a pull that makes no rows and leaves no list
+    kCarriesKeys = 32,  // of the pushed lists
+  };
+  static constexpr uint32_t kAllFlags = 63;
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+/// In front of the payload of a reply, which goes on with the weights of the server's slices if
+/// they were pulled, then for each sparse table its rows.
+struct ReplyHead {
+  uint64_t sequence = 0;
+  uint64_t step = 0;       // of the server, when it read the rows
+  uint64_t durable = 0;    // exchanges of this worker up to here will not be lost
+  uint64_t staleness = 0;  // steps from the pulls of the pushed lists to their push, added up
+};
+
+/// What the exchanges with one server are made of.
+struct ServerShape {
+  ServerShape(const Placement& placement, uint32_t server);
+  size_t key_sets;
+  size_t dense_floats = 0;
+  std::vector<size_t> dims, sets;  // by sparse table: floats of a row, its key set
+};
+
+/// The parts of an exchange, over its payload.
+struct ExchangeView {
+  ExchangeHead head;
+  std::vector<std::span<const Key>> pull;  // by key set
+  struct List {
+    uint64_t number = 0;
+    std::vector<uint64_t> counts;               // of keys, by key set
+    std::vector<std::span<const Key>> keys;     // by key set, if carried
+    std::vector<std::span<const float>> grads;  // by sparse table
+  };
+  std::vector<List> lists;
+  std::span<const float> dense;
+
+  bool pushes() const { return head.has(ExchangeHead::kPushDense) || !lists.empty(); }
+};
+/// Throws DataError.
+ExchangeView parse_exchange(std::span<const std::byte> payload, const ServerShape& shape);
+
+/// The parts of a reply, over its payload.
+struct ReplyView {
+  ReplyHead head;
+  std::span<const float> dense;
+  std::vector<std::span<const float>> rows;  // by sparse table
+};
+/// `keys`: how many were pulled, by key set; empty: no rows. Throws DataError.
+ReplyView parse_reply(std::span<const std::byte> payload, const ServerShape& shape, bool dense,
+                      std::span<const size_t> keys);
+
+/// A verb with its words, and bytes behind it.
+struct Control {
+  std::string line;
+  std::vector<std::byte> bytes = {};
+};
+std::vector<std::byte> encode(const Control& control);
+Control decode_control(const InFrame& frame);  // throws DataError
+
+}  // namespace argosy

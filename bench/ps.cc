@@ -1,0 +1,231 @@
+// Servers and workers as real processes over loopback TCP, training CTR-DNN from MultiSlot text
+// files, beside one process that trains alone with one compute thread, in turn.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "argosy/base/error.h"
+#include "argosy/fleet/serve.h"
+#include "argosy/ps/client.h"
+#include "bench/bench.h"
+#include "bench/ctr_work.h"
+
+namespace argosy::benches {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kEpochs = 4;  // the first one makes the rows
+
+struct Work {
+  std::string folder, mode, optimizer;
+  size_t batch, steps;  // steps of each worker in an epoch
+  int servers, workers, threads;
+};
+
+struct Rate {
+  double examples_per_second = 0, bytes_per_example = 0;
+};
+
+std::vector<std::string> files_of(const Work& work, int worker) {
+  return {work.folder + "/part-" + std::to_string(worker)};
+}
+
+TrainerOptions options_of(const Work& work, const std::string& mode) {
+  TrainerOptions options;
+  options.optimizer = {.rule = work.optimizer, .learning_rate = "0.001"};
+  options.strategy.mode = mode;
+  options.strategy.threads = mode == "local" ? 1 : work.threads;
+  return options;
+}
+
+/// The median rate of the epochs after the first.
+double train(Trainer& trainer, const Work& work, int worker) {
+  QueueDataset data(
+      trainer.plan().layout,
+      {.files = files_of(work, worker), .slots = ctr_slots(), .batch_size = work.batch});
+  std::vector<double> rates;
+  trainer.fit(data, {.epochs = kEpochs,
+                     .on_epoch =
+                         [&](const Progress& progress, const auto&) {
+                           if (progress.epoch > 1) rates.push_back(progress.samples_per_second());
+                           return Next::go_on;
+                         },
+                     .show = nullptr});
+  return median(rates);
+}
+
+Rate train_alone(const Work& work) {
+  const auto env = real_env();
+  Trainer trainer(*env, ctr_dnn, options_of(work, "local"));
+  return {train(trainer, work, 0), 0};
+}
+
+Rate train_as_worker(const Work& work, const Role& role) {
+  const auto env = real_env();
+  const auto transport = tcp_transport();
+  TrainerOptions options = options_of(work, work.mode);
+  std::shared_ptr<PsClient> client;
+  options.connect = [&](const Plan& plan) {
+    Wires wires = connect_servers(
+        *env, *transport,
+        placement_of(plan, options.strategy, static_cast<uint32_t>(role.servers.size())), role,
+        options.strategy);
+    client = wires.servers;
+    return wires;
+  };
+  Trainer trainer(*env, ctr_dnn, options);
+  Rate rate{train(trainer, work, role.index), 0};
+  const double examples = static_cast<double>(work.batch * work.steps * kEpochs);
+  rate.bytes_per_example =
+      static_cast<double>(client->bytes_sent() + client->bytes_received()) / examples;
+  trainer.leave();
+  return rate;
+}
+
+void serve_part(const Work& work, const Role& role) {
+  const auto env = real_env();
+  const TrainerOptions options = options_of(work, work.mode);
+  const RecordedModel model = record(ctr_dnn, options);
+  const Placement placement =
+      placement_of(model.plan, options.strategy, static_cast<uint32_t>(role.servers.size()));
+  std::FILE* const nowhere = std::fopen("/dev/null", "w");
+  serve(*env, placement, role, {.strategy = options.strategy, .out = nowhere});
+  std::fclose(nowhere);
+}
+
+/// A process of its own that does `job` and hands back what it gives.
+class Process {
+ public:
+  template <class Job>
+  explicit Process(const Job& job) {
+    int ends[2];
+    check<IoError>(::pipe(ends) == 0, "cannot make a pipe");
+    pid_ = ::fork();
+    check<IoError>(pid_ >= 0, "cannot fork");
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      Rate rate;
+      try {
+        rate = job();
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        ::_exit(1);
+      }
+      const bool written = ::write(ends[1], &rate, sizeof rate) == sizeof rate;
+      ::_exit(written ? 0 : 1);
+    }
+    ::close(ends[1]);
+    from_ = ends[0];
+  }
+  Rate wait() {
+    Rate rate;
+    const bool read = ::read(from_, &rate, sizeof rate) == sizeof rate;
+    ::close(from_);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    check<IoError>(read && status == 0, "a process of the benchmark failed");
+    return rate;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int from_ = -1;
+};
+
+/// A socket that listens on a free port, for a server to inherit.
+int listening_socket(Endpoint& at) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  check<IoError>(fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     ::listen(fd, SOMAXCONN) == 0 &&
+                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0,
+                 "cannot listen on loopback");
+  at = {"127.0.0.1", ntohs(address.sin_port)};
+  return fd;
+}
+
+Rate train_together(const Work& work) {
+  Role role{.kind = RoleKind::server, .worker_num = work.workers};
+  std::vector<int> sockets;
+  role.servers.resize(static_cast<size_t>(work.servers));
+  for (Endpoint& at : role.servers) sockets.push_back(listening_socket(at));
+  std::vector<Process> servers, workers;
+  for (int i = 0; i < work.servers; ++i)
+    servers.emplace_back([&] {
+      role.index = i;
+      role.listen_fd = sockets[static_cast<size_t>(i)];
+      serve_part(work, role);
+      return Rate{};
+    });
+  for (int i = 0; i < work.workers; ++i)
+    workers.emplace_back([&] {
+      role.kind = RoleKind::worker;
+      role.index = i;
+      return train_as_worker(work, role);
+    });
+  for (const int fd : sockets) ::close(fd);
+  Rate total;
+  for (Process& worker : workers) {
+    const Rate rate = worker.wait();
+    total.examples_per_second += rate.examples_per_second;
+    total.bytes_per_example += rate.bytes_per_example / work.workers;
+  }
+  for (Process& server : servers) server.wait();
+  return total;
+}
+
+BenchResults run(const BenchFlags& flags) {
+  Work work{.folder = fs::temp_directory_path() / ("argosy-bench-ps-" + std::to_string(::getpid())),
+            .mode = flags.at("mode"),
+            .optimizer = flags.at("optimizer"),
+            .batch = static_cast<size_t>(integer(flags, "batch")),
+            .steps = static_cast<size_t>(integer(flags, "steps")),
+            .servers = static_cast<int>(integer(flags, "servers")),
+            .workers = static_cast<int>(integer(flags, "workers")),
+            .threads = static_cast<int>(integer(flags, "threads"))};
+  if (work.optimizer.empty()) work.optimizer = work.mode == "geo" ? "sgd" : "adam";
+  fs::create_directories(work.folder);
+  for (int i = 0; i < work.workers; ++i)
+    write_ctr_file(files_of(work, i)[0], static_cast<uint64_t>(i) * work.steps * work.batch,
+                   work.steps * work.batch);
+  std::vector<double> alone, together, ratios, bytes;
+  for (int64_t round = 0; round < integer(flags, "rounds"); ++round) {
+    const double before = Process([&] { return train_alone(work); }).wait().examples_per_second;
+    const Rate rate = Process([&] { return train_together(work); }).wait();
+    const double after = Process([&] { return train_alone(work); }).wait().examples_per_second;
+    alone.push_back((before + after) / 2);
+    together.push_back(rate.examples_per_second);
+    ratios.push_back(together.back() / alone.back());
+    bytes.push_back(rate.bytes_per_example);
+  }
+  fs::remove_all(work.folder);
+  return {{"examples_per_second", median(together)},
+          {"local_examples_per_second", median(alone)},
+          {"ratio_to_local", median(ratios)},
+          {"bytes_per_example", median(bytes)}};
+}
+
+}  // namespace
+
+Bench ps() {
+  return {.help = "CTR-DNN by servers and workers over loopback, against one process",
+          .flags = {{"servers", "1"},
+                    {"workers", "1"},
+                    {"threads", "1"},
+                    {"mode", "async"},
+                    {"optimizer", ""},
+                    {"batch", "512"},
+                    {"steps", "100"},
+                    {"rounds", "3"}},
+          .run = run};
+}
+
+}  // namespace argosy::benches
