@@ -132,7 +132,7 @@ std::vector<NamedTensor> RemoteStore::persistables() {
   const auto answers = call_all(client_, {Control{"dense"}});
   std::vector<Tensor> parameters(plan_.tables.size()), optimizers(plan_.tables.size());
   for (size_t i = 0; i < plan_.tables.size(); ++i) {
-    const TableSpec& spec = plan_.tables[i];
+    const TableSpec& spec = placement.tables[i];  // whose rule may be another than the plan's
     if (spec.elements == 0) continue;
     parameters[i] = Tensor(plan_.worker.var(plan_.worker.find(spec.name)).type.shape, DType::f32);
     optimizers[i] = Tensor({static_cast<int64_t>(make_rule(spec.rule)->state_size(spec.elements))});
@@ -143,7 +143,7 @@ std::vector<NamedTensor> RemoteStore::persistables() {
     step = std::max(step, in.get<uint64_t>());
     for (const Slice& slice : placement.slices) {
       if (slice.server != server) continue;
-      const TableSpec& spec = plan_.tables[slice.table];
+      const TableSpec& spec = placement.tables[slice.table];
       in.get_all(parameters[slice.table].as<float>().subspan(slice.begin, slice.size()));
       const auto state = optimizers[slice.table].as<float>();
       if (slice.size() == spec.elements) {
@@ -179,7 +179,7 @@ void RemoteStore::restore(const std::vector<NamedTensor>& values) {
     out.put(static_cast<uint64_t>(value("@step").as<int64_t>()[0]));
     for (const Slice& slice : placement.slices) {
       if (slice.server != server) continue;
-      const TableSpec& spec = plan_.tables[slice.table];
+      const TableSpec& spec = placement.tables[slice.table];
       const Tensor weights = value(spec.name);
       out.put_all(weights.as<float>().subspan(slice.begin, slice.size()));
       if (make_rule(spec.rule)->state_size(spec.elements) == 0) continue;

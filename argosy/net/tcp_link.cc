@@ -125,9 +125,9 @@ void TcpLink::flush() {
     if (first_ == writing_.size() && !next_batch()) return;
     const Progress progress = write_once();
     if (progress == Progress::broken) return write_failed(errno);
-    if (progress == Progress::full) break;
+    if (progress == Progress::full) return pass_to_loop(Progress::full);
   }
-  pass_to_loop();
+  pass_to_loop(Progress::more);
 }
 
 /// False if there is none: nobody writes any more.
@@ -179,7 +179,7 @@ void TcpLink::retire(size_t bytes) {
   }
 }
 
-void TcpLink::pass_to_loop() {
+void TcpLink::pass_to_loop(Progress progress) {
   std::vector<Outgoing> unsent;  // let go without the lock
   Lock lock(mutex_);
   if (hung_up_) {
@@ -187,7 +187,7 @@ void TcpLink::pass_to_loop() {
     return close_socket();
   }
   writer_ = Writer::waiting;
-  close_if_slow();
+  if (progress == Progress::full) close_if_slow();
   asio::post(loop_->io, [self = shared_from_this()] { self->wait_writable(); });
 }
 

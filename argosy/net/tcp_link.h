@@ -77,7 +77,7 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   bool next_batch();
   Progress write_once();
   void retire(size_t bytes);
-  void pass_to_loop();
+  void pass_to_loop(Progress progress);
   void wait_writable();
   void write_failed(int error);
 

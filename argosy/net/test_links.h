@@ -47,6 +47,9 @@ class Side final : public LinkEvents {
   using Answer = std::function<void(Link&, InFrame&)>;
   Side(Log& log, std::shared_ptr<Link> to, Answer answer = nullptr)
       : link(std::move(to)), log_(log), answer_(std::move(answer)) {}
+  ~Side() override {
+    log_.change([] {});
+  }
 
   void on_frame(InFrame frame) override {
     EXPECT_FALSE(closed) << "a frame after on_close";
@@ -81,6 +84,15 @@ inline std::shared_ptr<const std::vector<std::byte>> random_bytes(size_t size, u
                 bytes.begin() + static_cast<ptrdiff_t>(i));
   }
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+/// A text that counts in the log when its last owner lets go.
+inline std::shared_ptr<const std::string> watched_text(size_t size, Log& log, bool& gone) {
+  auto text = std::make_unique<const std::string>(size, 'x');
+  return {text.release(), [&log, &gone](const std::string* last) {
+            const std::unique_ptr<const std::string> owned(last);
+            log.change([&gone] { gone = true; });
+          }};
 }
 
 /// Random bytes in that many parts, some of them empty.

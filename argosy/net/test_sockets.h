@@ -72,6 +72,7 @@ class RawSocket {
     size_t done = 0;
     while (done < bytes) {
       const ssize_t n = ::recv(fd_, text.data() + done, bytes - done, 0);
+      EXPECT_FALSE(n < 0 && errno == EAGAIN) << "the peer neither sends nor closes";
       if (n <= 0) break;
       done += static_cast<size_t>(n);
     }

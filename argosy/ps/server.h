@@ -42,7 +42,8 @@ struct ServerOptions {
 
 /// Holds its part of a placement's tables and serves workers: exchanges (apply the pushes, then
 /// answer the pulls), and control verbs:
-///   leave | pause | join            the job for good, the step group, the step group again
+///   leave | pause                   the job for good, the step group for now
+///   join                            the step group again, when every worker that is left wants to
 ///   gather NAME + bytes             answered, when every worker that is left has sent its bytes,
 ///                                   with all of them in the order of the workers
 ///   dense | set_dense + bytes       weights and optimizer state of its slices, and the step

@@ -85,15 +85,15 @@ std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_
     leave(number, Leaving::asked, "has left");
     return bytes_of("");
   }
-  if (verb == "pause" || verb == "join") {
+  if (verb == "pause") {
     {
       const Lock group(group_);
-      workers_[number].member = verb == "join";
+      workers_[number].member = false;
     }
     complete_step();
     return bytes_of("");
   }
-  if (verb == "gather") {
+  if (verb == "gather" || verb == "join") {
     {
       const Lock group(group_);
       Gathering& gathering = gatherings_[control.line];
@@ -172,6 +172,8 @@ void PsServer::complete_gatherings() {
         joined.put(static_cast<uint64_t>(bytes.size()));
         joined.put_all(std::span<const std::byte>(bytes));
       }
+      for (const auto& [worker, bytes] : gathering.parts)
+        if (at->first == "join") workers_[worker].member = true;
       for (const auto& [worker, id] : gathering.asked)
         answers.push_back({worker, id, {joined.bytes().begin(), joined.bytes().end()}});
       at = gatherings_.erase(at);

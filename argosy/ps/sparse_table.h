@@ -82,6 +82,7 @@ class SparseTable final : public Table {
   void save(ByteSink& out) const override;
   void load(ByteSource& in) override;
   /// A table that was saved in parts, each key in one of them; takes the keys that `keep` wants.
+  /// Rows that were saved without optimizer state begin a new one.
   void load(std::span<ByteSource> parts, FunctionRef<bool(Key)> keep);
 
   /// Adds one to every row's unseen count, which a pull or a push sets to 0, and erases rows (and
@@ -149,8 +150,8 @@ class SparseTable final : public Table {
   void save_section(Section section, ByteSink& out) const;
   using Fresh = std::vector<std::unique_ptr<Stores>>;
   void load_part(ByteSource& in, FunctionRef<bool(Key)> keep, Fresh& fresh) const;
-  void load_section(Section section, ByteSource& in, RunningHash& sum, FunctionRef<bool(Key)> keep,
-                    Fresh& fresh) const;
+  void load_section(Section section, size_t width, ByteSource& in, RunningHash& sum,
+                    FunctionRef<bool(Key)> keep, Fresh& fresh) const;
 
   TableSpec spec_;
   std::unique_ptr<Rule> rule_;

@@ -126,23 +126,24 @@ void SparseTable::load_part(ByteSource& in, FunctionRef<bool(Key)> keep, Fresh& 
   check<DataError>(header.version == kVersion, in.what(), ": version ", header.version,
                    " of a sparse table, expected ", kVersion);
   check<DataError>(
-      header.dim == spec_.dim && header.row_floats == floats(Section::rows) &&
+      header.dim == spec_.dim &&
+          (header.row_floats == floats(Section::rows) ||
+           header.row_floats == weights_at_ + spec_.dim) &&
           header.counted_floats == floats(Section::counted) &&
           header.unseen == (spec_.track_unseen ? 1U : 0U) && header.scores == (scoring() ? 1U : 0U),
       "table '", spec_.name, "': ", in.what(), " holds rows of ", header.dim, " weights in ",
       header.row_floats, " floats (unseen ", header.unseen, ", scores ", header.scores, ", counts ",
       header.counted_floats, "), expected ", spec_.dim, " in ", floats(Section::rows), " (unseen ",
       spec_.track_unseen, ", scores ", scoring(), ", counts ", floats(Section::counted), ")");
-  load_section(Section::rows, in, sum, keep, fresh);
-  if (counting()) load_section(Section::counted, in, sum, keep, fresh);
+  load_section(Section::rows, header.row_floats, in, sum, keep, fresh);
+  if (counting()) load_section(Section::counted, header.counted_floats, in, sum, keep, fresh);
   check<DataError>(in.left() >= sizeof(uint64_t), in.what(), ": ends early, its checksum is gone");
   const auto stored = in.get<uint64_t>();
   check<DataError>(stored == sum.digest(), in.what(), ": its checksum does not fit its bytes");
 }
 
-void SparseTable::load_section(Section section, ByteSource& in, RunningHash& sum,
+void SparseTable::load_section(Section section, size_t width, ByteSource& in, RunningHash& sum,
                                FunctionRef<bool(Key)> keep, Fresh& fresh) const {
-  const size_t width = floats(section);
   std::optional<Key> last;
   for (;;) {
     const uint32_t n = take_summed<uint32_t>(in, 1, sum)[0];
@@ -162,6 +163,9 @@ void SparseTable::load_section(Section section, ByteSource& in, RunningHash& sum
                        " is in another part as well");
       float* const row = store.insert(keys[i], hash);
       std::copy_n(rows.data() + i * width, width, row);
+      // Rows that were saved without optimizer state, as of geo mode, begin a new one.
+      if (section == Section::rows && width < floats(section))
+        rule_->init({row + weights_at_ + spec_.dim, state_size_});
     }
   }
 }

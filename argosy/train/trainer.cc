@@ -217,8 +217,10 @@ void Trainer::after_step(Epoch& epoch, size_t instances) {
   const bool tell = epoch.options.on_step &&
                     (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
   const bool show = epoch.line->has_value() && (*epoch.line)->due();
-  if (!tell && !show) return;
+  const bool report = epoch.options.progress_due && epoch.options.progress_due();
+  if (!tell && !show && !report) return;
   progress.metrics = epoch.figures.current();
+  if (report) epoch.options.on_progress(progress);
   if (show) (*epoch.line)->show(progress);
   if (tell && epoch.options.on_step(progress) == Next::stop) epoch.next = Next::stop;
 }
@@ -367,6 +369,10 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
     epoch.start = env_.now();
     run_epoch(data, epoch);
     check<DataError>(progress.step > 0, "epoch ", number, " had no batch: the data set is empty");
+    if (options.join) {
+      options.join(epoch.figures);
+      progress.samples = epoch.figures.instances();
+    }
     progress.metrics = epoch.figures.totals();
     const std::vector<Metric> test =
         options.test != nullptr ? evaluate(*options.test) : std::vector<Metric>{};

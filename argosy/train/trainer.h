@@ -84,6 +84,11 @@ struct FitOptions {
   uint64_t checkpoint_every = 0;
   /// After each epoch, with the means over the epoch and over the test set.
   std::function<Next(const Progress&, const std::vector<Metric>& test)> on_epoch = {};
+  /// Called after a step where progress_due says so.
+  std::function<void(const Progress&)> on_progress = {};
+  std::function<bool()> progress_due = {};
+  /// Makes the figures of an epoch those of all workers; the epoch's samples become theirs.
+  std::function<void(Figures&)> join = {};
   std::FILE* show = stdout;  // where progress goes; null: nowhere
 };
 

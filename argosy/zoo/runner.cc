@@ -13,8 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/data/lines.h"
 #include "argosy/data/parse_lines.h"
-#include "argosy/train/trainer.h"
-#include "argosy/zoo/model.h"
+#include "argosy/zoo/job.h"
 #include "argosy/zoo/sources.h"
 
 namespace argosy {
@@ -46,23 +45,11 @@ class Log {
   bool terminal_;
 };
 
-TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
-  TrainerOptions options;
-  options.optimizer = config.optimizer;
-  options.tables = setup.tables;
-  options.strategy.threads = static_cast<int>(config.runner.thread_num);
-  options.seed = static_cast<uint64_t>(config.runner.seed);
-  options.check_nan = config.runner.check_nan;
-  options.chunks = config.runner.deterministic ? kChunks : 0;
+TrainerOptions worker_options(const Config& config, const ModelSetup& setup, Job& job) {
+  TrainerOptions options = trainer_options(config, setup);
+  options.strategy = job.strategy();
+  options.connect = job.connector();
   return options;
-}
-
-/// A role that a launcher gave this process, or "".
-std::string role_in_environment() {
-  for (const char* name : {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE"})
-    if (const char* value = std::getenv(name); value != nullptr && *value != 0)
-      return fmt::format("{}={}", name, value);
-  return "";
 }
 
 std::string figures_text(const std::vector<Metric>& metrics) {
@@ -112,16 +99,22 @@ void check_feeds(const Config& config, const Plan& plan) {
 /// The loop of one training: what is printed and what is saved when.
 class Training {
  public:
-  Training(Env& env, const Config& config, std::FILE* out)
+  Training(Env& env, const Config& config, Job& job, std::FILE* out)
       : env_(env),
         config_(config),
         runner_(config.runner),
         log_(out),
         setup_(make_model(config)),
-        trainer_(env, setup_.model, trainer_options(config, setup_)),
-        train_(make_train_data(config, trainer_.plan(), setup_.tables)),
-        test_(make_test_data(config, trainer_.plan(), setup_.tables)) {
+        job_(job),
+        report_(env, job.role()),
+        trainer_(env, setup_.model, worker_options(config, setup_, job)) {
     check_feeds(config, trainer_.plan());
+    if (job.first()) generate_if_missing(env, config, out);
+    job.barrier("the data are there");
+    train_ =
+        make_train_data(config, trainer_.plan(), setup_.tables,
+                        [&](std::vector<std::string> all) { return job.files(std::move(all)); });
+    if (job.first()) test_ = make_test_data(config, trainer_.plan(), setup_.tables);
   }
 
   TrainResult run() {
@@ -133,13 +126,18 @@ class Training {
     options.on_epoch = [this](const Progress& progress, const auto&) {
       return end_epoch(progress);
     };
-    options.checkpoint_every = static_cast<uint64_t>(runner_.save_interval);
+    options.on_progress = [this](const Progress& progress) { report_.write(progress); };
+    options.progress_due = [this] { return report_.due(); };
+    options.join = [this](Figures& figures) { job_.join(figures); };
+    // Checkpoints within an epoch need all workers at one point of their data.
+    options.checkpoint_every = job_.shared() ? 0 : static_cast<uint64_t>(runner_.save_interval);
     options.checkpoint = [this](const ResumePoint& point) {
       trainer_.save(runner_.model_save_path + "/checkpoint", point);
     };
     options.resume = start();
     if (options.resume && options.resume->epoch > options.epochs) {
       log_.info(fmt::format("all {} epochs are trained, nothing is left to do", options.epochs));
+      trainer_.leave();
       return {};
     }
     const Progress last = trainer_.fit(*train_, options);
@@ -150,6 +148,7 @@ class Training {
       log_.info(fmt::format("test: {}on {}", figures_text(result_.test), config_.infer.data_dir));
       compare_with_truth();
     }
+    trainer_.leave();
     return result_;
   }
 
@@ -166,11 +165,22 @@ class Training {
                     ours->value, *best, (ours->value - kChance) / (*best - kChance)));
   }
 
-  /// Loads what the configuration says to start from.
+  /// Loads what the configuration says to start from. In a job the first worker does, and tells
+  /// the others with which epoch they begin.
   std::optional<ResumePoint> start() {
+    std::optional<ResumePoint> point;
+    if (job_.first()) point = load();
+    if (!job_.shared()) return point;
+    const std::string epoch =
+        job_.from_first("the model is loaded", std::to_string(point ? point->epoch : 0));
+    if (epoch == "0") return std::nullopt;
+    return ResumePoint{.epoch = std::stoi(epoch)};
+  }
+
+  std::optional<ResumePoint> load() {
     if (runner_.resume) {
       if (const auto save = newest_save(env_, runner_.model_save_path)) {
-        const ResumePoint point = trainer_.load(*save);
+        const ResumePoint point = trainer_.load(fs::absolute(*save));
         log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", *save,
                               point.epoch - 1, point.data.batches));
         return point;
@@ -180,7 +190,7 @@ class Training {
     const std::string& first =
         runner_.model_init_path.empty() ? runner_.warmup_model_path : runner_.model_init_path;
     if (first.empty()) return std::nullopt;
-    trainer_.load(first);
+    trainer_.load(fs::absolute(first));
     log_.info("load model from " + first);
     return std::nullopt;
   }
@@ -212,12 +222,18 @@ class Training {
                             progress.reading, progress.seconds,
                             100 * progress.reading / std::max(progress.seconds, 1e-9)));
     for (const std::string& note : train_->notes()) log_.info(note);
-    const std::string folder = epoch_folder(runner_.model_save_path, progress.epoch - 1);
-    trainer_.save(folder, {.epoch = progress.epoch + 1});
+    for (const std::string& note : trainer_.communicator().notes()) log_.info(note);
+    if (job_.first()) save(progress.epoch);
+    job_.barrier("the epoch is saved");
+    return Next::go_on;
+  }
+
+  void save(int epoch) {
+    const std::string folder = epoch_folder(runner_.model_save_path, epoch - 1);
+    trainer_.save(fs::absolute(folder), {.epoch = epoch + 1});
     if (runner_.use_inference)
       trainer_.export_inference(folder, runner_.save_inference_fetch_varnames);
     log_.info("Already save model in " + folder);
-    return Next::go_on;
   }
 
   /// use_auc and auc_num say how many AUCs the line of an epoch has.
@@ -241,6 +257,8 @@ class Training {
   const Runner& runner_;
   Log log_;
   ModelSetup setup_;
+  Job& job_;
+  ProgressReport report_;
   Trainer trainer_;
   std::unique_ptr<Dataset> train_, test_;
   Progress told_;
@@ -252,12 +270,11 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
   for (const std::string& note : config.notes) log.info(note);
 }
 
-/// Says that a run is local although its configuration names a way to share parameters.
-void check_roles(const Config& config, const Log& log) {
-  const std::string role = role_in_environment();
-  check<ConfigError>(role.empty(), "the environment says ", role,
-                     ", but this version trains in one process");
-  if (config.given.contains("runner.sync_mode") && config.runner.sync_mode != "local")
+/// Who this process is, or that a run is local although its configuration names another way.
+void introduce(const Config& config, const Job& job, const Log& log) {
+  if (job.shared())
+    log.info(fmt::format("{}, sync_mode {}", job.role().text(), config.runner.sync_mode));
+  else if (config.given.contains("runner.sync_mode") && config.runner.sync_mode != "local")
     log.info(
         fmt::format("no TRAINING_ROLE in the environment: training is local, sync_mode {} "
                     "needs servers and workers",
@@ -280,12 +297,25 @@ void check_file(const FileOptions& options, const std::string& path, const Log& 
 
 }  // namespace
 
+TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
+  TrainerOptions options;
+  options.optimizer = config.optimizer;
+  options.tables = setup.tables;
+  options.strategy.threads = static_cast<int>(config.runner.thread_num);
+  options.seed = static_cast<uint64_t>(config.runner.seed);
+  options.check_nan = config.runner.check_nan;
+  options.chunks = config.runner.deterministic ? kChunks : 0;
+  return options;
+}
+
 TrainResult run_train(Env& env, const Config& config, std::FILE* out) {
   const Log log(out);
-  introduce(config, log, out);
-  check_roles(config, log);
-  generate_if_missing(env, config, out);
-  return Training(env, config, out).run();
+  Job job(env, config);
+  if (job.first()) introduce(config, log, out);
+  introduce(config, job, log);
+  if (!job.role().is_server()) return Training(env, config, job, out).run();
+  run_server(env, config, job, out);
+  return {};
 }
 
 std::vector<Metric> run_infer(Env& env, const Config& config, std::FILE* out) {

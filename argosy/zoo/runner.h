@@ -6,7 +6,9 @@
 
 #include "argosy/base/env.h"
 #include "argosy/train/progress.h"
+#include "argosy/train/trainer.h"
 #include "argosy/zoo/config.h"
+#include "argosy/zoo/model.h"
 
 namespace argosy {
 
@@ -18,7 +20,12 @@ struct TrainResult {
   double examples_per_second = 0;
 };
 
-/// Trains as a configuration says, here and now: makes data where `generate` says so and there are
+/// What a trainer of this configuration is like, in one process.
+TrainerOptions trainer_options(const Config& config, const ModelSetup& setup);
+
+/// Trains as a configuration says, here and now, or does its part of a job if the environment gives
+/// this process a role (fleet/role.h): a server serves, workers train together and the first of
+/// them saves. Makes data where `generate` says so and there are
 /// none, saves each epoch in model_save_path/0, /1, ..., and goes on from the latest save where
 /// `resume` is set. Log lines of PaddleRec's form go to `log`, and a live line where that is a
 /// terminal.

@@ -134,10 +134,11 @@ std::unique_ptr<Dataset> make_data(const Reading& reading, FileOptions options, 
 }  // namespace
 
 std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
-                                         const TablesOptions& tables) {
-  return make_data(config.train,
-                   file_options(config, config.train, plan, tables, config.runner.train_batch_size),
-                   config.runner.shuffle, plan);
+                                         const TablesOptions& tables, const ChooseFiles& choose) {
+  FileOptions options =
+      file_options(config, config.train, plan, tables, config.runner.train_batch_size);
+  if (choose) options.files = choose(std::move(options.files));
+  return make_data(config.train, std::move(options), config.runner.shuffle, plan);
 }
 
 std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/data/dataset.h"
@@ -24,8 +26,11 @@ std::optional<double> best_auc(Env& env, const std::string& folder);
 FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
                          const TablesOptions& tables, int64_t batch_size);
 
+/// `choose`: which of the files this process takes; none: all of them.
+using ChooseFiles = std::function<std::vector<std::string>(std::vector<std::string> all)>;
 std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
-                                         const TablesOptions& tables);
+                                         const TablesOptions& tables,
+                                         const ChooseFiles& choose = {});
 /// Null where the configuration has no test data, or there are none.
 std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,
                                         const TablesOptions& tables);

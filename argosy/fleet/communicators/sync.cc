@@ -38,11 +38,8 @@ class Sync final : public Remote {
   }
 
   void pass(Pass event) override {
-    if (event == Pass::begin) {
-      // Everybody is back in the step group before anybody ends a step.
-      call_all(client(), {Control{"join"}});
-      barrier(client(), "begin of a pass");
-    }
+    // Everybody is back in the step group before anybody ends a step.
+    if (event == Pass::begin) call_all(client(), {Control{"join"}});
     if (event == Pass::end) {
       drain();
       call_all(client(), {Control{"pause"}});

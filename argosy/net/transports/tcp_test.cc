@@ -236,11 +236,16 @@ TEST_F(TcpTest, ASlowReaderIsClosed) {
   serve({.max_queued = 1 << 20});
   const auto raw = RawSocket::connected(at_.port);
   const auto side = accepted(0);
-  const auto payload = random_bytes(256 << 10, 1);
-  for (int i = 0; i < 1000; ++i)
-    side->link->send(
-        {.kind = FrameKind::exchange, .id = 1, .parts = {*payload}, .owners = {payload}});
-  ASSERT_TRUE(log_.wait([&] { return side->closed && payload.use_count() == 1; }));
+  bool gone = false;
+  {
+    const auto text = watched_text(256 << 10, log_, gone);
+    for (int i = 0; i < 1000; ++i)
+      side->link->send({.kind = FrameKind::exchange,
+                        .id = 1,
+                        .parts = {std::as_bytes(std::span(*text))},
+                        .owners = {text}});
+  }
+  ASSERT_TRUE(log_.wait([&] { return side->closed && gone; }));
   EXPECT_EQ(side->reason.rfind("slow reader: ", 0), 0U) << side->reason;
   expect_served(at_);
 }
@@ -249,7 +254,8 @@ TEST_F(TcpTest, OneFrameMayBeLargerThanTheQueueWhileTheSocketTakesIt) {
   serve({.max_queued = 1000});
   const auto side = connect(*client_, at_);
   side->link->send(frame_in_parts(1, 20000, 1));
-  EXPECT_TRUE(log_.wait([&] { return side->frames.size() == 1; }));
+  side->link->send(frame_in_parts(2, 20000, 10000));
+  EXPECT_TRUE(log_.wait([&] { return side->frames.size() == 2; }));
 }
 
 TEST_F(TcpTest, AFrameTooLongToSendClosesTheLink) {

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/fleet/communicator.h"
+#include "argosy/fleet/role.h"
+#include "argosy/net/transport.h"
+#include "argosy/train/figures.h"
+#include "argosy/zoo/config.h"
+
+namespace argosy {
+
+/// Who this process is, as the environment and the configuration say, and what it does together
+/// with the other workers. Where there is no job every call is done at once. Not thread-safe.
+class Job {
+ public:
+  /// Throws ConfigError where environment and configuration do not go together.
+  Job(Env& env, const Config& config);
+
+  const Role& role() const { return role_; }
+  bool shared() const { return role_.kind != RoleKind::local; }
+  bool first() const { return role_.first_worker(); }
+  const Strategy& strategy() const { return strategy_; }
+  /// For TrainerOptions::connect; none where there is nobody to connect to.
+  std::function<Wires(const Plan&)> connector();
+
+  /// Returns when every worker has come here.
+  void barrier(const std::string& name);
+  /// The first worker's text, for all.
+  std::string from_first(const std::string& name, const std::string& text);
+  /// Makes the figures of this worker those of all.
+  void join(Figures& figures);
+  /// The part of these files that belongs to this worker. Throws ConfigError if there is none.
+  std::vector<std::string> files(std::vector<std::string> all) const;
+
+ private:
+  Env& env_;
+  const Config& config_;
+  Role role_;
+  Strategy strategy_;
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<PsClient> client_;
+};
+
+/// Reports to a launcher how far this worker is, a few times a second, where it asks for that.
+class ProgressReport {
+ public:
+  ProgressReport(Env& env, const Role& role);
+  bool due() const { return fd_ >= 0 && env_.now() >= next_; }
+  void write(const Progress& progress);
+
+ private:
+  Env& env_;
+  int worker_, fd_ = -1;
+  Env::Time next_;
+};
+
+/// Serves as this process' role says until all workers have left, or until SIGTERM or SIGINT.
+void run_server(Env& env, const Config& config, const Job& job, std::FILE* out);
+
+}  // namespace argosy
