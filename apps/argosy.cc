@@ -9,6 +9,8 @@
 
 #include "argosy/argosy.h"
 #include "argosy/data/generate.h"
+#include "argosy/zoo/plan_report.h"
+#include "argosy/zoo/proof.h"
 #include "argosy/zoo/runner.h"
 #include "bench/bench.h"
 
@@ -65,12 +67,17 @@ struct RunFlags {
   bool check = false;
 };
 
-void add_run_flags(CLI::App& command, RunFlags& flags) {
-  command.add_option("-m,--config", flags.config, "YAML file, or its folder")->required();
+CLI::Option* add_config_flags(CLI::App& command, RunFlags& flags) {
+  auto* config = command.add_option("-m,--config", flags.config, "YAML file, or its folder");
   command
       .add_option("-o,--opt", flags.overrides,
                   "set a key of the file: -o runner.epochs=2 runner.thread_num=4")
       ->type_name("KEY=VALUE");
+  return config;
+}
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  add_config_flags(command, flags)->required();
 }
 
 Config read_config(const RunFlags& flags) {
@@ -96,6 +103,52 @@ void add_infer(CLI::App& app, RunFlags& flags) {
   infer->callback([&flags] {
     const auto env = real_env();
     run_infer(*env, read_config(flags), stdout);
+  });
+}
+
+/// The command line of `plan`.
+struct PlanFlags {
+  std::string file;  // a program text, or a configuration:
+  RunFlags run;
+  PlanOptions options = {};
+  bool memory = false, prove = false;
+  int64_t batch = 512;
+};
+
+void print_plan(const PlanFlags& flags) {
+  const Config config = read_config(flags.run);
+  fmt::print("{}", plan_report(config, flags.options));
+  if (!flags.prove) return;
+  const auto env = real_env();
+  const Proof proof = prove_plan(*env, config, flags.options);
+  fmt::print("\nproved: {} parameters and {} rows equal to the last bit\n", proof.parameters,
+             proof.rows);
+}
+
+void add_plan(CLI::App& app, PlanFlags& flags) {
+  auto* plan = app.add_subcommand(
+      "plan",
+      "Say what a YAML file becomes with servers and workers, or what a program text takes");
+  auto* config = add_config_flags(*plan, flags.run);
+  auto* file = plan->add_option("FILE", flags.file, "program text")->excludes(config);
+  plan->add_flag("--memory", flags.memory, "of a program text: memory of its activations")
+      ->needs(file);
+  plan->add_option("--batch", flags.batch, "of a program text: size of the dimensions left open")
+      ->capture_default_str();
+  constexpr int kMost = 65535;
+  plan->add_option("--servers", flags.options.servers)
+      ->check(CLI::Range(1, kMost))
+      ->capture_default_str();
+  plan->add_option("--workers", flags.options.workers)
+      ->check(CLI::Range(1, kMost))
+      ->capture_default_str();
+  plan->add_flag("--prove", flags.prove, "train a batch whole and split, and compare every bit")
+      ->needs(config);
+  plan->callback([&flags] {
+    if (!flags.run.config.empty()) return print_plan(flags);
+    if (flags.file.empty()) throw CLI::RequiredError("-m CONFIG or FILE");
+    if (!flags.memory) throw CLI::RequiredError("--memory");
+    print_memory(read_program(flags.file), flags.batch);
   });
 }
 
@@ -179,8 +232,7 @@ int main(int argc, char** argv) {
   add_gen(app, gen);
 
   std::string file;
-  bool dot = false, memory = false, json = false;
-  int64_t batch = 512;
+  bool dot = false, json = false;
 
   auto* graph = app.add_subcommand("graph", "Check a program text and print it, or draw it");
   graph->add_option("FILE", file, "program text (docs/formats/program-text.md)")->required();
@@ -190,12 +242,8 @@ int main(int argc, char** argv) {
     fmt::print("{}", dot ? program.dot() : program.text());
   });
 
-  auto* plan = app.add_subcommand("plan", "Say what running a program text takes");
-  plan->add_option("FILE", file, "program text")->required();
-  plan->add_flag("--memory", memory, "memory of its activations")->required();
-  plan->add_option("--batch", batch, "size of the dimensions left open in the text")
-      ->capture_default_str();
-  plan->callback([&] { print_memory(read_program(file), batch); });
+  PlanFlags planned;
+  add_plan(app, planned);
 
   auto* bench =
       app.add_subcommand("bench", "Measure; each benchmark prints its own limit beside it");
