@@ -22,8 +22,10 @@ build: build/build.ninja ## Build everything; programs land in build/bin/
 test: build ## Build and run all tests
 	$(ctest) build
 
-demo: build ## Generate click logs, train CTR-DNN on them, and compare its AUC with the best possible
-	build/bin/argosy train -m examples/ctr_demo/config.yaml
+demo: build ## Train CTR-DNN on generated clicks with two servers and two workers, then infer with it
+	build/bin/fleetrun --server_num=2 --worker_num=2 --log_dir=build/demo/log \
+	  build/bin/argosy train -m examples/ctr_demo/config.yaml
+	build/bin/argosy infer -m examples/ctr_demo/config.yaml
 
 bench: build ## Print the speed of this machine as JSON; each figure beside its limit
 	build/bin/argosy bench mlp --json
@@ -31,6 +33,8 @@ bench: build ## Print the speed of this machine as JSON; each figure beside its 
 	build/bin/argosy bench ctr --json
 	build/bin/argosy bench parse --json
 	build/bin/argosy bench table --json
+	build/bin/argosy bench rpc --json
+	build/bin/argosy bench ps --json
 
 format: ## Rewrite the C++ files in the house format
 	@dev/setup.sh format

@@ -39,6 +39,7 @@ TrainerOptions options_of(const Work& work, const std::string& mode) {
   TrainerOptions options;
   options.optimizer = {.rule = work.optimizer, .learning_rate = "0.001"};
   options.strategy.mode = mode;
+  options.strategy.geo_step = 400;
   options.strategy.threads = mode == "local" ? 1 : work.threads;
   return options;
 }
@@ -67,7 +68,7 @@ Rate train_alone(const Work& work) {
 
 Rate train_as_worker(const Work& work, const Role& role) {
   const auto env = real_env();
-  const auto transport = tcp_transport();
+  const auto transport = tcp_transport(worker_links());
   TrainerOptions options = options_of(work, work.mode);
   std::shared_ptr<PsClient> client;
   options.connect = [&](const Plan& plan) {
@@ -223,7 +224,7 @@ Bench ps() {
                     {"mode", "async"},
                     {"optimizer", ""},
                     {"batch", "512"},
-                    {"steps", "100"},
+                    {"steps", "200"},
                     {"rounds", "3"}},
           .run = run};
 }

@@ -73,6 +73,13 @@ void serve(Env& env, const Placement& placement, const Role& role, const ServeOp
   server->wait_for_goodbyes(std::chrono::seconds(3));
 }
 
+LinkOptions worker_links() {
+  constexpr uint64_t kSmall = 32 << 10;
+  LinkOptions options;
+  options.inline_limit = kSmall;
+  return options;
+}
+
 Wires connect_servers(Env& env, Transport& transport, Placement placement, const Role& role,
                       const Strategy& strategy, std::FILE* out) {
   check<ConfigError>(role.kind == RoleKind::worker, "this process is ", role.text(),

@@ -30,6 +30,9 @@ struct ServeOptions {
 };
 void serve(Env& env, const Placement& placement, const Role& role, const ServeOptions& options);
 
+/// How a worker's links are best made: large frames are not sent by threads that compute.
+LinkOptions worker_links();
+
 /// A worker's wires to the servers of its role. Connecting goes on in the background.
 Wires connect_servers(Env& env, Transport& transport, Placement placement, const Role& role,
                       const Strategy& strategy, std::FILE* out = stderr);

@@ -92,6 +92,18 @@ TcpLink::Outgoing TcpLink::encode(OutFrame frame) const {
 }
 
 void TcpLink::send(OutFrame frame) {
+  uint64_t size = 0;
+  for (const auto& part : frame.parts) size += part.size();
+  // Behind one that was left to the loop's thread comes no other.
+  if (size <= options_.inline_limit && posted_ == 0) return send_now(std::move(frame));
+  ++posted_;
+  asio::post(loop_->io, [self = shared_from_this(), frame = std::move(frame)]() mutable {
+    self->send_now(std::move(frame));
+    --self->posted_;
+  });
+}
+
+void TcpLink::send_now(OutFrame frame) {
   if (closing_) return;
   Outgoing outgoing = encode(std::move(frame));
   const uint64_t length = outgoing.header.length;

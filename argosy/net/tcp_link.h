@@ -71,6 +71,7 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   enum class Progress { more, full, broken };
   enum class Rest { flush, drop };  // what becomes of frames that have not gone out yet
 
+  void send_now(OutFrame frame);
   Outgoing encode(OutFrame frame) const;
   void close_if_slow() REQUIRES(mutex_);
   void flush();
@@ -111,6 +112,7 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   bool hung_up_ GUARDED_BY(mutex_) = false;  // a busy writer closes the socket when it is done
   std::atomic<bool> closing_ = false;        // set under the mutex; nothing is sent from then on
   std::atomic<uint64_t> queued_ = 0;         // bytes
+  std::atomic<uint64_t> posted_ = 0;         // frames that the loop's thread is to send
   std::vector<Outgoing> writing_;            // of the one who writes
   size_t first_ = 0, first_done_ = 0;        // frame of writing_ to go on with, its bytes written
 

@@ -37,6 +37,8 @@ struct LinkOptions {
   bool sum_payloads = true;  // send checksums of payloads; those that come are checked
   uint64_t max_frame = uint64_t{1} << 30;   // bytes of a payload; larger ones close the link
   uint64_t max_queued = uint64_t{1} << 31;  // bytes that wait to be sent
+  /// Larger frames are summed and written by a thread of the transport, not by the caller of send.
+  uint64_t inline_limit = ~uint64_t{0};
 };
 
 /// Carries frames between processes. A frame that cannot be right (magic, version, sum, length)

@@ -164,12 +164,14 @@ std::shared_ptr<LinkEvents> PsClient::connected(uint32_t server, uint64_t attemp
 }
 
 void PsClient::send_hello(uint32_t server) {
+  const std::deque<Pending>& unanswered = channels_[server].unanswered;
   Hello hello{.job = options_.job,
               .plan_hash = plan_hash_,
               .worker = options_.worker,
               .workers = options_.workers,
               .incarnation = incarnation_,
-              .inflight = options_.inflight};
+              .inflight = options_.inflight,
+              .answered = unanswered.empty() ? sequence_ : unanswered.front().sequence - 1};
   channels_[server].link->send(small_frame(FrameKind::hello, 0, encode(hello)));
 }
 
@@ -178,7 +180,8 @@ void PsClient::on_close(uint32_t server, uint64_t attempt, const std::string& re
   Channel& channel = channels_[server];
   if (channel.attempt != attempt || failure_ != nullptr) return;
   if (channel.state == State::ready) {
-    channel.down_since = env_.now();
+    // A server that lets us in and then cuts every link is as good as gone.
+    if (channel.useful) channel.down_since = env_.now();
     say(fmt::format("lost {}: {}; connecting again", name(server), reason));
   }
   channel.trouble = reason;
@@ -194,6 +197,10 @@ void PsClient::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
       if (channel.attempt != attempt || failure_ != nullptr) return;
       channel.heard = env_.now();
       if (frame.kind == FrameKind::welcome) return take_welcome(server, frame);
+      if (frame.kind != FrameKind::error) {
+        channel.useful = true;
+        channel.pause = {};
+      }
       if (frame.kind == FrameKind::pong) return take_pong(server, frame);
       if (frame.kind == FrameKind::error) {
         channel.trouble = text_of(frame);
@@ -220,8 +227,13 @@ void PsClient::take_welcome(uint32_t server, const InFrame& frame) {
   check<DataError>(welcome.server == server, name(server), " says it is server ", welcome.server);
   channel.state = State::ready;
   if (!std::exchange(channel.was_ready, true)) channel.applied = welcome.applied;
-  channel.pause = {};
+  channel.useful = false;
   channel.waits_for.clear();
+  if (std::exchange(channel.incarnation, welcome.incarnation) != welcome.incarnation && started_) {
+    say(fmt::format("{} was started anew: what it held is lost, but for what it has loaded",
+                    name(server)));
+    channel.forgotten = sequence_;
+  }
   send_all_again(server);
   if (started_ || !std::ranges::all_of(channels_, &Channel::was_ready)) return;
   // A worker that was started again goes on behind what every server has of it; a server that has
@@ -278,7 +290,7 @@ void PsClient::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> p
     Channel& channel = channels_[server];
     Pending& pending = channel.unanswered.emplace_back(std::move(parts[server]));
     pending.sequence = pending.head.sequence = sequence;
-    pending.sent = env_.now();
+    pending.since = pending.sent = env_.now();
     pending.exchange = exchange;
     pending.missing = missing;
     if (channel.state == State::ready) send(server, pending, Keys::named);
@@ -352,7 +364,9 @@ void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
   OutFrame frame{.kind = FrameKind::exchange, .id = pending.sequence, .parts = {}, .owners = {}};
   auto head = std::make_shared<ExchangeHead>(pending.head);
   // Lists that were never pulled are not known to the server by number.
-  if (std::ranges::any_of(pending.pushed, [](const auto& lists) { return lists->number == 0; }))
+  const uint64_t forgotten = channels_[server].forgotten;
+  if (std::ranges::any_of(pending.pushed,
+                          [&](const auto& lists) { return lists->number <= forgotten; }))
     keys = Keys::carried;
   if (keys == Keys::carried && !pending.pushed.empty()) head->flags |= ExchangeHead::kCarriesKeys;
   frame.parts.push_back(std::as_bytes(std::span(head.get(), 1)));
@@ -376,6 +390,7 @@ void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
 
 void PsClient::take_reply(uint32_t server, const InFrame& frame) {
   Pending pending;
+  std::shared_lock landing(landing_);
   {
     const Lock lock(mutex_);
     std::deque<Pending>& unanswered = channels_[server].unanswered;
@@ -386,10 +401,10 @@ void PsClient::take_reply(uint32_t server, const InFrame& frame) {
                 key_counts(server, *found->exchange));
     pending = std::move(*found);
     unanswered.erase(found);
-    channels_[server].spoke = env_.now();
   }
   bytes_received_ += frame.payload->size();
   land(server, pending, frame);
+  landing.unlock();
   if (--*pending.missing == 0) pending.exchange->done(nullptr);
 }
 
@@ -434,11 +449,8 @@ void PsClient::control(uint32_t server, Control control, OnResult on_result) {
       Channel& channel = channels_[server];
       channel.controls.push_back({++channel.last_control,
                                   std::make_shared<const std::vector<std::byte>>(encode(control)),
-                                  on_result, env_.now()});
-      if (channel.controls.size() == 1) {
-        channel.spoke = env_.now();
-        send_control(server);
-      }
+                                  on_result, env_.now(), env_.now()});
+      if (channel.controls.size() == 1) send_control(server);
     }
   }
   if (broken != nullptr) on_result(broken, {});
@@ -461,7 +473,7 @@ void PsClient::take_result(uint32_t server, const InFrame& frame) {
     check<DataError>(frame.payload->size() > 0, "an empty result");
     on_result = std::move(channel.controls.front().on_result);
     channel.controls.pop_front();
-    channel.spoke = env_.now();
+    if (!channel.controls.empty()) channel.controls.front().since = env_.now();
     send_control(server);
   }
   const auto bytes = static_cast<const Buffer&>(*frame.payload).bytes();
@@ -500,16 +512,24 @@ void PsClient::tick() {
                                   channel.was_ready ? "is lost" : "cannot be reached",
                                   seconds(limit), channel.trouble)));
       }
-      const bool waiting =
-          !channel.unanswered.empty() || !channel.controls.empty() || channel.state != State::ready;
-      if (!waiting) channel.spoke = now;
-      if (now - channel.spoke < options_.patience) continue;
+      const auto since = waits_since(channel);
+      if (!since || now - std::max(*since, channel.spoke) < options_.patience) continue;
       channel.spoke = now;
       const std::string& why = channel.state == State::ready ? channel.waits_for : channel.trouble;
       say(fmt::format("waits for {}{}{}", name(server), why.empty() ? "" : ": ", why));
     }
   }
   if (broken != nullptr) fail_all(broken);
+}
+
+/// Since when the oldest of what is wanted from a server has been waited for.
+std::optional<Env::Time> PsClient::waits_since(const Channel& channel) const {
+  std::optional<Env::Time> since;
+  const auto also = [&](Env::Time time) { since = std::min(since.value_or(time), time); };
+  if (channel.state != State::ready) also(channel.down_since);
+  if (!channel.unanswered.empty()) also(channel.unanswered.front().since);
+  if (!channel.controls.empty()) also(channel.controls.front().since);
+  return since;
 }
 
 void PsClient::fail_all(std::exception_ptr why) {
@@ -535,6 +555,7 @@ void PsClient::fail_all(std::exception_ptr why) {
     }
   }
   for (const auto& link : links) link->close("the client ends");
+  { const std::unique_lock landed(landing_); }  // nobody writes into the exchanges any more
   for (const auto& exchange : exchanges) exchange->done(why);
   for (const OnResult& on_result : results) on_result(why, {});
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -117,13 +119,13 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
     ExchangeHead head;
     std::vector<std::shared_ptr<const KeyLists>> pushed;
     std::shared_ptr<Buffer> counts, floats;
-    Env::Time sent;
+    Env::Time since, sent;  // sent: the last time
   };
   struct Asked {
     uint64_t id = 0;
     std::shared_ptr<const std::vector<std::byte>> bytes;
     OnResult on_result;
-    Env::Time sent;
+    Env::Time since, sent;
   };
   enum class State : uint8_t { down, connecting, greeting, ready };
   struct Channel {
@@ -133,8 +135,11 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
     Env::Duration pause{};
     Env::Time down_since, heard, spoke, pinged;
     bool was_ready = false;
-    uint64_t applied = 0;  // of this worker, as the first welcome said
-    std::string trouble;   // the last one
+    bool useful = false;       // something has come after the welcome of this link
+    uint64_t incarnation = 0;  // of the server's process
+    uint64_t forgotten = 0;    // key lists up to this one were those of an earlier process
+    uint64_t applied = 0;      // of this worker, as the first welcome said
+    std::string trouble;       // the last one
     std::string waits_for;
     std::deque<Pending> unanswered;
     std::deque<Asked> controls;  // the first has been sent
@@ -145,6 +150,7 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   std::string name(uint32_t server) const;
   void arm_timer();
   void tick();
+  std::optional<Env::Time> waits_since(const Channel& channel) const REQUIRES(mutex_);
   void connect(uint32_t server) REQUIRES(mutex_);
   void connect_later(uint32_t server) REQUIRES(mutex_);
   std::shared_ptr<LinkEvents> connected(uint32_t server, uint64_t attempt,
@@ -177,6 +183,7 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   BufferPool buffers_;
   std::atomic<uint64_t> bytes_sent_ = 0, bytes_received_ = 0;
   mutable std::mutex figures_mutex_;  // of exchanges
+  std::shared_mutex landing_;         // held shared while answers are put where they belong
   Mutex mutex_;
   std::vector<Channel> channels_ GUARDED_BY(mutex_);
   bool started_ GUARDED_BY(mutex_) = false;  // all servers have been reached

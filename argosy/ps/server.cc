@@ -13,8 +13,11 @@ namespace argosy {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(500);
-constexpr size_t kMaxInflight = 1024;
-constexpr size_t kLargeExchange = 1 << 16;  // floats; smaller ones are not worth waking threads
+constexpr size_t kMaxInflight = 1 << 16;
+constexpr size_t kMaxReply = size_t{1} << 30;  // bytes, as LinkOptions::max_frame
+constexpr size_t kLargeExchange = 1 << 16;     // floats; smaller ones are not worth waking threads
+
+double seconds(Env::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// to = from * scale, or to += from * scale.
 void take_scaled(std::span<const float> from, float scale, bool first, float* to) {
@@ -38,6 +41,7 @@ PsServer::PsServer(Env& env, Placement placement, ServerOptions options)
       options_(std::move(options)),
       shape_(placement_, options_.index),
       started_(env.now()),
+      incarnation_(env.random()),
       workers_(options_.workers),
       spoke_(env.now()),
       team_(std::max<size_t>(options_.threads, 1)) {
@@ -60,6 +64,10 @@ PsServer::~PsServer() { env_.cancel(timer_); }
 
 Transport::OnAccept PsServer::acceptor() {
   return [self = shared_from_this()](std::shared_ptr<Link> link) {
+    {
+      const Lock group(self->group_);
+      self->strangers_[link.get()] = {link, self->env_.now()};
+    }
     return std::make_shared<Session>(self, std::move(link));
   };
 }
@@ -81,9 +89,12 @@ void PsServer::arm_timer() {
 void PsServer::tick() {
   const Env::Time now = env_.now();
   std::vector<uint32_t> dead, absent;
-  std::vector<std::shared_ptr<Link>> silent;
+  std::vector<std::shared_ptr<Link>> silent, strange;
   {
     const Lock group(group_);
+    for (const auto& [key, stranger] : strangers_)
+      if (now - stranger.since > options_.quiet)
+        if (auto link = stranger.link.lock()) strange.push_back(std::move(link));
     for (uint32_t i = 0; i < workers_.size(); ++i) {
       Worker& worker = workers_[i];
       if (worker.left) continue;
@@ -97,22 +108,25 @@ void PsServer::tick() {
         silent.push_back(worker.link);
     }
   }
-  for (const auto& link : silent) link->close("nothing was heard");
+  for (const auto& link : silent)
+    link->close(
+        fmt::format("nothing was heard from {} for {:g} s", link->peer(), seconds(options_.quiet)));
+  for (const auto& link : strange)
+    link->close(fmt::format("no hello came for {:g} s", seconds(options_.quiet)));
   for (const uint32_t worker : dead)
     leave(worker, Leaving::dead,
-          fmt::format("is taken for dead: its link has been gone for {} s",
-                      std::chrono::duration_cast<std::chrono::seconds>(options_.grace).count()));
+          fmt::format("is taken for dead: its link has been gone for {:g} s",
+                      seconds(options_.grace)));
   for (const uint32_t worker : absent)
     leave(worker, Leaving::dead,
-          fmt::format(
-              "has not come for {} s and is taken for dead",
-              std::chrono::duration_cast<std::chrono::seconds>(options_.come_within).count()));
+          fmt::format("has not come for {:g} s and is taken for dead",
+                      seconds(options_.come_within)));
   {
     const Lock group(group_);
     if (now - spoke_ < options_.patience) return;
     spoke_ = now;
   }
-  if (const std::string waiting = waits_for(); !waiting.empty()) say(waiting);
+  if (const std::string waiting = waits_for(options_.patience); !waiting.empty()) say(waiting);
 }
 
 bool PsServer::done() const {
@@ -177,6 +191,7 @@ void PsServer::Session::on_frame(InFrame frame) try {
 }
 
 void PsServer::Session::refuse(Severity severity, const std::string& why) {
+  refused_ = true;
   server_->say(fmt::format("{}: {}", link_->peer(), why));
   link_->send(text_frame(FrameKind::error, static_cast<uint64_t>(severity), why));
   link_->close(why);
@@ -196,43 +211,67 @@ void PsServer::greet(Session& session, const InFrame& frame) {
                  " workers, the server ", workers_.size());
   check<Refused>(hello.worker < workers_.size(), "worker ", hello.worker, " but only ",
                  workers_.size(), " workers");
-  check<DataError>(hello.inflight > 0 && hello.inflight <= kMaxInflight, "inflight ",
-                   hello.inflight, ", expected 1 to ", kMaxInflight);
+  check<Refused>(hello.inflight > 0 && hello.inflight <= kMaxInflight, "inflight ", hello.inflight,
+                 ", expected 1 to ", kMaxInflight);
+  check<Refused>(!session.worker_ || *session.worker_ == hello.worker, "this link is worker ",
+                 session.worker_.value_or(0), "'s, now it says it is worker ", hello.worker);
   Worker& worker = workers_[hello.worker];
   std::shared_ptr<Link> before;
-  Welcome welcome{.server = options_.index, .applied = 0, .step = step_};
+  Welcome welcome{
+      .server = options_.index, .applied = 0, .step = step_, .incarnation = incarnation_};
   {
     const Lock group(group_);
     const Lock lock(worker.mutex);
-    const bool same = worker.incarnation == hello.incarnation;
+    const bool same = worker.joined && worker.incarnation == hello.incarnation;
     check<Refused>(!worker.dead || (!same && worker.joined), "worker ", hello.worker,
                    " was taken for dead");
     check<Refused>(same || worker.link == nullptr || worker.left, "worker ", hello.worker,
                    " is here already, from ",
                    worker.link != nullptr ? worker.link->peer() : std::string(),
                    "; a second one with this number came from ", session.link_->peer());
-    if (!same) {
-      worker.incarnation = hello.incarnation;
-      worker.lists.assign(hello.inflight, {});
-      worker.held.reset();
-      worker.control = 0;
-      worker.result.reset();
-      worker.received = worker.applied;
-      worker.left = worker.dead = false;
-      worker.member = true;
-    }
-    worker.joined = true;
+    if (!same) begin_anew(hello.worker, worker, hello);
+    strangers_.erase(session.link_.get());
     before = std::exchange(worker.link, session.link_);
     worker.heard = env_.now();
     session.worker_ = hello.worker;
     welcome.applied = worker.applied;
   }
-  if (before != nullptr) before->close("the worker came again");
+  // A worker whose welcome is late says hello again, over the same link.
+  if (before != nullptr && before != session.link_) before->close("the worker came again");
   session.link_->send(small_frame(FrameKind::welcome, frame.id, encode(welcome)));
 }
 
+/// A worker that this server does not know, or not in this incarnation.
+void PsServer::begin_anew(uint32_t number, Worker& worker, const Hello& hello) {
+  if (hello.answered > worker.applied) {
+    say(
+        fmt::format("worker {} had {} exchanges with a server before this one and goes on: what "
+                    "that one held is lost, but for what was loaded",
+                    number, hello.answered));
+    worker.applied = hello.answered;
+  }
+  worker.incarnation = hello.incarnation;
+  worker.lists.assign(hello.inflight, {});
+  worker.held.reset();
+  worker.control = 0;
+  worker.result.reset();
+  worker.received = worker.applied;
+  worker.left = worker.dead = false;
+  worker.member = worker.joined = true;
+  for (auto& [what, gathering] : gatherings_) {
+    gathering.parts.erase(number);
+    gathering.asked.erase(number);
+  }
+}
+
 void PsServer::lost(Session& session, const std::string& reason) {
-  if (!session.worker_) return;
+  if (!session.worker_) {
+    if (!session.refused_)
+      say(fmt::format("{} went before its hello: {}", session.link_->peer(), reason));
+    const Lock group(group_);
+    strangers_.erase(session.link_.get());
+    return;
+  }
   Worker& worker = workers_[*session.worker_];
   const Lock group(group_);
   const Lock lock(worker.mutex);
@@ -253,7 +292,7 @@ void PsServer::answer_ping(Session& session, uint64_t id) {
     pong.applied = worker.applied;
     waiting = worker.held.has_value() || (worker.control > 0 && !worker.result);
   }
-  if (waiting) pong.waits_for = waits_for();
+  if (waiting) pong.waits_for = waits_for({});
   session.link_->send(small_frame(FrameKind::pong, id, encode(pong)));
 }
 
@@ -274,11 +313,15 @@ void PsServer::take_exchange(Session& session, InFrame frame) {
       if (!worker.held) worker.held = Held{std::move(frame), std::move(view), env_.now()};
     } else {
       uint64_t staleness = 0;
-      if (!again) {
-        if (view.pushes()) apply(worker, view, ++step_, staleness);
-        worker.applied = sequence;
+      try {
+        if (!again) {
+          if (view.pushes()) apply(worker, view, ++step_, staleness);
+          worker.applied = sequence;
+        }
+        return answer(worker, view, staleness);
+      } catch (const Error& e) {  // it may be half applied: it must not come again
+        fail<Refused>("exchange ", sequence, ": ", e.what());
       }
-      return answer(worker, view, staleness);
     }
   }
   complete_step();
@@ -324,6 +367,8 @@ void PsServer::answer(Worker& worker, const ExchangeView& view, uint64_t stalene
   size_t floats = view.head.has(ExchangeHead::kPullDense) ? shape_.dense_floats : 0;
   for (size_t i = 0; !view.pull.empty() && i < sparse_.size(); ++i)
     floats += view.pull[shape_.sets[i]].size() * shape_.dims[i];
+  check<DataError>(floats <= kMaxReply / sizeof(float) - sizeof(ReplyHead), "a reply of ", floats,
+                   " floats does not fit into a frame: use smaller batches");
   const std::shared_ptr<Buffer> buffer = buffers_.take(sizeof(ReplyHead) + floats * sizeof(float));
   const ReplyHead head{.sequence = view.head.sequence,
                        .step = step_,
@@ -388,19 +433,39 @@ void PsServer::complete_step_of(const std::vector<Worker*>& members) {
   const FlushDenormals flush;
   const uint64_t step = ++step_;
   uint64_t staleness = 0;
-  if (members.size() == 1) {
-    const Lock lock(members[0]->mutex);
-    apply(*members[0], members[0]->held->view, step, staleness);
-  } else {
-    apply_mean(members, step);
+  std::string trouble;
+  try {
+    if (members.size() == 1) {
+      const Lock lock(members[0]->mutex);
+      apply(*members[0], members[0]->held->view, step, staleness);
+    } else {
+      apply_mean(members, step);
+    }
+  } catch (const std::exception& e) {  // it may be half applied: it must not come again
+    trouble = fmt::format("step {}: {}", step, e.what());
   }
   for (Worker* worker : members) {
     const Lock lock(worker->mutex);
     const Held held = std::move(*worker->held);
     worker->held.reset();
+    if (!trouble.empty()) {
+      turn_away(*worker, trouble);
+      continue;
+    }
     worker->applied = held.view.head.sequence;
-    answer(*worker, held.view, 0);
+    try {
+      answer(*worker, held.view, 0);
+    } catch (const std::exception& e) {
+      turn_away(*worker, e.what());
+    }
   }
+}
+
+void PsServer::turn_away(Worker& worker, const std::string& why) {
+  if (worker.link == nullptr) return;
+  say(fmt::format("{}: {}", worker.link->peer(), why));
+  worker.link->send(text_frame(FrameKind::error, static_cast<uint64_t>(Severity::final), why));
+  worker.link->close(why);
 }
 
 /// Adds in the order of the workers, so that the bits do not depend on who came first.
@@ -438,8 +503,9 @@ void PsServer::apply_mean(const std::vector<Worker*>& members, uint64_t step) {
   }
 }
 
-/// Who holds up whom, in words; empty if nobody waits.
-std::string PsServer::waits_for() {
+/// Who has held up whom for that long, in words; empty if nobody waits.
+std::string PsServer::waits_for(Env::Duration at_least) {
+  const Env::Time before = env_.now() - at_least;
   const auto name = [&](uint32_t number, Worker& worker) {
     const Lock lock(worker.mutex);
     if (!worker.joined) return fmt::format("worker {} (not here yet)", number);
@@ -447,6 +513,7 @@ std::string PsServer::waits_for() {
                        worker.link != nullptr ? worker.link->peer() : "link lost");
   };
   const Lock group(group_);
+  bool long_ago = false;
   std::string waiting, missing;
   const auto list = [](std::string& names, const std::string& one) {
     names += (names.empty() ? "" : ", ") + one;
@@ -458,21 +525,22 @@ std::string PsServer::waits_for() {
     {
       const Lock lock(worker.mutex);
       held = worker.held.has_value();
+      long_ago = long_ago || (held && worker.held->since <= before);
     }
     list(held ? waiting : missing, name(i, worker));
   }
-  if (!waiting.empty() && !missing.empty())
+  if (long_ago && !missing.empty())
     return fmt::format("step {}: {} wait for {}", step_ + 1, waiting, missing);
   for (const auto& [what, gathering] : gatherings_) {
     std::string absent;
-    for (uint32_t i = 0; i < workers_.size(); ++i)
+    for (uint32_t i = 0; gathering.since <= before && i < workers_.size(); ++i)
       if (!workers_[i].left && !gathering.parts.contains(i)) list(absent, name(i, workers_[i]));
     if (!absent.empty())
       return fmt::format("'{}': {} of {} are there, it waits for {}", what, gathering.parts.size(),
                          workers_.size(), absent);
   }
   std::string absent;
-  for (uint32_t i = 0; i < workers_.size(); ++i)
+  for (uint32_t i = 0; started_ <= before && i < workers_.size(); ++i)
     if (!workers_[i].joined && !workers_[i].left) list(absent, name(i, workers_[i]));
   return absent.empty() ? "" : "waits for " + absent;
 }

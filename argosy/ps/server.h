@@ -47,7 +47,7 @@ struct ServerOptions {
 ///   gather NAME + bytes             answered, when every worker that is left has sent its bytes,
 ///                                   with all of them in the order of the workers
 ///   dense | set_dense + bytes       weights and optimizer state of its slices, and the step
-///   save FOLDER GENERATION          a file for each sparse table; answers "table file" lines
+///   save GENERATION FOLDER          a file for each sparse table; answers "table file" lines
 ///   load FOLDER + lines             such files, of any number of servers: keeps its own keys
 ///   rows TABLE                      keys and weights of all rows
 ///   shrink N | stats | stop
@@ -113,6 +113,8 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void tick();
 
   void greet(Session& session, const InFrame& frame);
+  void begin_anew(uint32_t number, Worker& worker, const Hello& hello)
+      REQUIRES(group_, worker.mutex);
   void lost(Session& session, const std::string& reason);
   void take_exchange(Session& session, InFrame frame);
   void apply(Worker& worker, const ExchangeView& view, uint64_t step, uint64_t& staleness)
@@ -125,7 +127,8 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void complete_step();
   void complete_step_of(const std::vector<Worker*>& members) REQUIRES(group_);
   void apply_mean(const std::vector<Worker*>& members, uint64_t step) REQUIRES(group_);
-  std::string waits_for();
+  void turn_away(Worker& worker, const std::string& why) REQUIRES(worker.mutex);
+  std::string waits_for(Env::Duration at_least);
   void answer_ping(Session& session, uint64_t id);
 
   void take_control(Session& session, const InFrame& frame);
@@ -148,6 +151,7 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   const ServerOptions options_;
   const ServerShape shape_;
   const Env::Time started_;
+  const uint64_t incarnation_;
   std::vector<std::unique_ptr<DenseTable>> dense_;    // its slices
   std::vector<size_t> dense_at_;                      // where each begins among dense_floats
   std::vector<std::unique_ptr<SparseTable>> sparse_;  // all of them
@@ -157,6 +161,11 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
 
   Mutex group_;  // taken before a worker's mutex
   std::map<std::string, Gathering> gatherings_ GUARDED_BY(group_);
+  struct Stranger {
+    std::weak_ptr<Link> link;
+    Env::Time since;
+  };
+  std::map<const Link*, Stranger> strangers_ GUARDED_BY(group_);  // have not said hello yet
   Env::Time spoke_ GUARDED_BY(group_);
   std::vector<float> sums_ GUARDED_BY(group_);
   std::vector<Key> step_keys_ GUARDED_BY(group_);

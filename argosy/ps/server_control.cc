@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 
 #include "argosy/base/file_sink.h"
@@ -9,6 +10,8 @@
 
 namespace argosy {
 namespace {
+
+constexpr size_t kMaxResult = size_t{1} << 30;  // as LinkOptions::max_frame
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -66,6 +69,8 @@ void PsServer::finish(uint32_t number, uint64_t id, std::vector<std::byte> resul
   Worker& worker = workers_[number];
   const Lock lock(worker.mutex);
   if (worker.control != id) return;
+  if (result.size() > kMaxResult)
+    result = failed(fmt::format("a result of {} bytes does not fit into a frame", result.size()));
   worker.result = std::move(result);
   if (worker.link != nullptr) worker.link->send(small_frame(FrameKind::result, id, *worker.result));
 }
@@ -78,7 +83,10 @@ std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_
   words >> verb;
   const auto count = [&] {
     uint32_t n = 0;
-    check<DataError>(static_cast<bool>(words >> n), "'", control.line, "': expected a number");
+    words >> word;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
+    check<DataError>(error == std::errc() && end == word.data() + word.size(), "'", control.line,
+                     "': expected a number");
     return n;
   };
   if (verb == "leave") {

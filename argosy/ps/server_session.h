@@ -26,6 +26,7 @@ class PsServer::Session final : public LinkEvents {
   std::shared_ptr<PsServer> server_;
   std::shared_ptr<Link> link_;
   std::optional<uint32_t> worker_;  // once it has said hello
+  bool refused_ = false;
 };
 
 }  // namespace argosy

@@ -8,6 +8,9 @@
 namespace argosy {
 namespace {
 
+constexpr uint32_t kMaxLists = 1 << 16;  // a list takes more memory than it takes bytes
+constexpr size_t kMaxName = 256;
+
 std::vector<std::byte> taken(const ByteBuffer& buffer) {
   return {buffer.bytes().begin(), buffer.bytes().end()};
 }
@@ -37,6 +40,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   out.put(hello.workers);
   out.put(hello.incarnation);
   out.put(hello.inflight);
+  out.put(hello.answered);
   out.put_text(hello.token);
   return taken(out);
 }
@@ -45,11 +49,14 @@ Hello decode_hello(const InFrame& frame) {
   ByteSource in = source(frame, "hello");
   Hello hello;
   hello.job = in.get_text();
+  check<DataError>(hello.job.size() <= kMaxName, "hello: a job name of ", hello.job.size(),
+                   " bytes, expected at most ", kMaxName);
   hello.plan_hash = in.get<uint64_t>();
   hello.worker = in.get<uint32_t>();
   hello.workers = in.get<uint32_t>();
   hello.incarnation = in.get<uint64_t>();
   hello.inflight = in.get<uint32_t>();
+  hello.answered = in.get<uint64_t>();
   hello.token = in.get_text();
   expect_end(in);
   return hello;
@@ -60,6 +67,7 @@ std::vector<std::byte> encode(const Welcome& welcome) {
   out.put(welcome.server);
   out.put(welcome.applied);
   out.put(welcome.step);
+  out.put(welcome.incarnation);
   return taken(out);
 }
 
@@ -69,6 +77,7 @@ Welcome decode_welcome(const InFrame& frame) {
   welcome.server = in.get<uint32_t>();
   welcome.applied = in.get<uint64_t>();
   welcome.step = in.get<uint64_t>();
+  welcome.incarnation = in.get<uint64_t>();
   expect_end(in);
   return welcome;
 }
@@ -126,6 +135,8 @@ ExchangeView parse_exchange(std::span<const std::byte> payload, const ServerShap
   check<DataError>((head.flags & ~ExchangeHead::kAllFlags) == 0, "exchange: flags ", head.flags,
                    ", expected none above ", ExchangeHead::kAllFlags);
   check<DataError>(head.sequence > 0, "exchange: sequence 0, but the first is 1");
+  check<DataError>(head.lists <= kMaxLists, "exchange: ", head.lists, " lists, expected at most ",
+                   kMaxLists);
   const auto numbers = values<uint64_t>(in, head.lists);
   std::span<const uint64_t> pulled;
   if (head.has(ExchangeHead::kPullRows)) pulled = values<uint64_t>(in, shape.key_sets);

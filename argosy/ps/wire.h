@@ -18,14 +18,16 @@ struct Hello {
   uint32_t worker = 0, workers = 1;
   uint64_t incarnation = 0;  // of the worker's process
   uint32_t inflight = 8;     // key lists that the server keeps for it
+  uint64_t answered = 0;     // the last exchange that servers at this address have answered
   std::string token = {};    // not looked at yet
 };
 
 /// The server's answer.
 struct Welcome {
   uint32_t server = 0;
-  uint64_t applied = 0;  // the last exchange of this worker that was applied
-  uint64_t step = 0;     // of the server
+  uint64_t applied = 0;      // the last exchange of this worker that was applied
+  uint64_t step = 0;         // of the server
+  uint64_t incarnation = 0;  // of the server's process
 };
 
 /// Answers a ping.

@@ -176,13 +176,13 @@ class DistributedTest : public testing::Test {
     Placement placement_;
     Role role_;
     std::vector<std::shared_ptr<PsServer>> servers_;
-    std::unique_ptr<Transport> transport_ = tcp_transport();
+    std::unique_ptr<Transport> transport_ = tcp_transport(worker_links());
   };
 
   /// One worker with its own wires.
   struct Worker {
     Worker(Env& env, const Servers& servers, TrainerOptions options, int index)
-        : transport(tcp_transport()) {
+        : transport(tcp_transport(worker_links())) {
       options.connect = [&, index](const Plan&) {
         Wires wires = connect_servers(env, *transport, servers.placement(), servers.worker(index),
                                       options.strategy);

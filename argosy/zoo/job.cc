@@ -37,7 +37,7 @@ Job::Job(Env& env, const Config& config)
 std::function<Wires(const Plan&)> Job::connector() {
   if (!shared()) return {};
   return [this](const Plan& plan) {
-    transport_ = tcp_transport();
+    transport_ = tcp_transport(worker_links());
     const auto servers = static_cast<uint32_t>(role_.servers.size());
     Wires wires = connect_servers(env_, *transport_, placement_of(plan, strategy_, servers), role_,
                                   strategy_);

@@ -15,45 +15,55 @@ std::unique_ptr<Communicator> local(const Plan& plan, const Strategy& strategy, 
 
 namespace {
 
-/// Of one key set: the rows of its tables as the servers last gave them, and when that was.
+/// Of one key set: the rows of its tables as the servers last gave them, the round in which that
+/// was, and the round in which a batch of this worker last had the key.
 class Known {
  public:
-  explicit Known(size_t floats) : floats_(floats), rows_(floats + 1, arena_) {}
+  explicit Known(size_t floats) : floats_(floats), rows_(floats + 2, arena_) {}
 
-  /// Positions of the keys whose rows are not of this round.
-  void find_stale(std::span<const Key> keys, float round, std::vector<uint32_t>& stale) {
-    probe(keys);
-    stale.clear();
-    for (size_t i = 0; i < keys.size(); ++i)
-      if (found_[i] == nullptr || found_[i][floats_] != round)
-        stale.push_back(static_cast<uint32_t>(i));
-  }
-  /// The row of a key and whether it has just been made.
-  struct Entry {
-    float* row;
-    bool made;
-  };
-  Entry entry(Key key, float round) {
-    const uint64_t hash = RowStore::hash(key);
-    float* row = rows_.find(key, hash);
-    const bool made = row == nullptr;
-    if (made) row = rows_.insert(key, hash);
-    row[floats_] = round;
-    return {row, made};
-  }
-
- private:
-  void probe(std::span<const Key> keys) {
+  /// Marks the keys as touched in this round. Those whose rows are not of this round are `stale`,
+  /// those that are up to date and had not been touched yet are added to `touched`.
+  void touch(std::span<const Key> keys, float round, std::vector<Key>& stale,
+             std::vector<Key>& touched) {
     probes_.resize(keys.size());
     found_.resize(keys.size());
     for (size_t i = 0; i < keys.size(); ++i)
       probes_[i] = {RowStore::hash(keys[i]), static_cast<uint32_t>(i)};
-    rows_.find_all(probes_, keys, floats_ + 1, found_);
+    rows_.find_all(probes_, keys, floats_ + 2, found_);
+    stale.clear();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (found_[i] == nullptr || found_[i][floats_] != round)
+        stale.push_back(keys[i]);
+      else if (std::exchange(found_[i][floats_ + 1], round) != round)
+        touched.push_back(keys[i]);
+    }
   }
+  struct Entry {
+    float* row;
+    bool made;  // just now
+  };
+  /// The row of a key, now up to date.
+  Entry renew(Key key, float round) {
+    const uint64_t hash = RowStore::hash(key);
+    float* row = rows_.find(key, hash);
+    const bool made = row == nullptr;
+    if (made) {
+      row = rows_.insert(key, hash);
+      row[floats_ + 1] = -1;
+    }
+    row[floats_] = round;
+    return {row, made};
+  }
+  /// Whether the row was not touched in this round before.
+  bool first_touch(float* row, float round) const {
+    return std::exchange(row[floats_ + 1], round) != round;
+  }
+  float* find(Key key) const { return rows_.find(key, RowStore::hash(key)); }
 
+ private:
   size_t floats_;
   Arena arena_;
-  RowStore rows_;  // the floats of all tables, then the round
+  RowStore rows_;  // the floats of all tables, then the two rounds
   std::vector<Probe> probes_;
   std::vector<float*> found_;
 };
@@ -119,8 +129,6 @@ class Geo final : public Remote {
   void commit(Batch& batch) override {
     with_local(batch, [&] { local_->commit(batch); });
     const std::scoped_lock lock(mutex_);
-    for (size_t set = 0; set < touched_.size(); ++set)
-      touched_[set].insert(touched_[set].end(), batch.keys[set].begin(), batch.keys[set].end());
     if (++batches_ % strategy().geo_step == 0) exchange_differences();
   }
 
@@ -177,10 +185,8 @@ class Geo final : public Remote {
     refresh.keys.resize(known_.size());
     size_t asked = 0;
     for (size_t set = 0; set < known_.size(); ++set) {
-      known_[set]->find_stale(batch.keys[set], round_, stale_);
-      refresh.keys[set].clear();
-      for (const uint32_t i : stale_) refresh.keys[set].push_back(batch.keys[set][i]);
-      asked += stale_.size();
+      known_[set]->touch(batch.keys[set], round_, refresh.keys[set], touched_[set]);
+      asked += refresh.keys[set].size();
     }
     refresh.arrival = nullptr;
     if (asked == 0) return;
@@ -197,7 +203,11 @@ class Geo final : public Remote {
   void take(Refresh& refresh) {
     if (refresh.arrival == nullptr) return;
     std::exchange(refresh.arrival, nullptr)->wait();
-    if (refresh.round == round_) bring_up_to_date(refresh.keys, refresh.rows);
+    if (refresh.round != round_) return;
+    bring_up_to_date(refresh.keys, refresh.rows);
+    for (size_t set = 0; set < known_.size(); ++set)
+      for (const Key key : refresh.keys[set])
+        if (known_[set]->first_touch(known_[set]->find(key), round_)) touched_[set].push_back(key);
   }
 
   /// w += server - known; known = server. A row that was not known becomes the server's.
@@ -205,7 +215,7 @@ class Geo final : public Remote {
                         const std::vector<std::vector<float>>& rows) {
     std::vector<std::vector<Known::Entry>> entries(keys.size());
     for (size_t set = 0; set < keys.size(); ++set)
-      for (const Key key : keys[set]) entries[set].push_back(known_[set]->entry(key, round_));
+      for (const Key key : keys[set]) entries[set].push_back(known_[set]->renew(key, round_));
     for (size_t i = 0; i < sparse_.size(); ++i) {
       const Sparse& sparse = sparse_[i];
       SparseTable& table = *tables_.sparse(sparse.table);
@@ -228,10 +238,6 @@ class Geo final : public Remote {
 
   /// Sends what this worker has changed and takes what all have made of it.
   void exchange_differences() {
-    for (std::vector<Key>& keys : touched_) {
-      std::ranges::sort(keys);
-      keys.erase(std::ranges::unique(keys).begin(), keys.end());
-    }
     const auto exchange = std::make_shared<Exchange>();
     const auto lists = std::make_shared<KeyLists>(client().placement(), touched_);
     std::vector<std::vector<float>> deltas, dense_deltas, fresh(sparse_.size());
@@ -283,7 +289,7 @@ class Geo final : public Remote {
     std::vector<float> delta(keys.size() * dim(number));
     tables_.sparse(sparse.table)->pull_existing(keys, delta);
     for (size_t row = 0; row < keys.size(); ++row) {
-      float* const known = known_[sparse.set]->entry(keys[row], round_).row + sparse.at;
+      float* const known = known_[sparse.set]->find(keys[row]) + sparse.at;
       float* const own = delta.data() + row * dim(number);
       for (size_t j = 0; j < dim(number); ++j) {
         own[j] = (own[j] - known[j]) * share_;
@@ -306,7 +312,6 @@ class Geo final : public Remote {
   std::vector<std::vector<Key>> touched_;      // by key set, since the last exchange
   float round_ = 0;
   int64_t batches_ = 0;
-  std::vector<uint32_t> stale_;
   std::vector<float> weights_;
 };
 

@@ -1,0 +1,438 @@
+// Jobs with servers and workers as a user runs them: the programs themselves, started by fleetrun
+// or by nothing but environment variables, on generated click logs; with processes that are killed.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <regex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Variables = std::map<std::string, std::string>;
+
+constexpr auto kPatience = 90s;  // for what takes a second or two
+constexpr int kRows = 16000;     // in four files
+constexpr double kNear = 0.03;   // of an AUC; modes and runs differ by less than 0.01
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The first group of each match.
+std::vector<std::string> all_matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::vector<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at)
+    found.push_back((*at)[1]);
+  return found;
+}
+
+size_t lines_in(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// A program of build/bin that runs in a folder and writes stdout and stderr to files there. It is
+/// killed with this.
+class Process {
+ public:
+  Process(const fs::path& folder, const std::string& name, const std::string& command,
+          const Variables& variables = {}, int inherited = -1)
+      : output_(folder / (name + ".out")), errors_(folder / (name + ".err")) {
+    const std::string line = "cd '" + folder.string() + "' && exec '" ARGOSY_BIN_DIR "'/" +
+                             command + " >" + name + ".out 2>" + name + ".err";
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    for (const char* stale : {"TRAINING_ROLE", "PADDLE_PSERVERS_IP_PORT_LIST"}) ::unsetenv(stale);
+    for (const auto& [key, value] : variables) ::setenv(key.c_str(), value.c_str(), 1);
+    if (inherited >= 0) ::dup2(inherited, kListenFd);
+    ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ~Process() {
+    if (pid_ > 0) kill();
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  static constexpr int kListenFd = 9;
+
+  void kill() {
+    ::kill(pid_, SIGKILL);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+  }
+  /// The exit code; -1: a signal ended it, or it took too long.
+  int wait() {
+    int status = 0;
+    const auto deadline = Clock::now() + kPatience;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (Clock::now() > deadline) {
+        kill();
+        ADD_FAILURE() << "it took too long: " << output() << errors();
+        return -1;
+      }
+      std::this_thread::sleep_for(5ms);
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  bool says(const std::string& words) const {
+    const auto deadline = Clock::now() + kPatience;
+    while (output().find(words) == std::string::npos && Clock::now() < deadline)
+      std::this_thread::sleep_for(5ms);
+    return output().find(words) != std::string::npos;
+  }
+  std::string output() const { return content(output_); }
+  std::string errors() const { return content(errors_); }
+
+ private:
+  fs::path output_, errors_;
+  pid_t pid_;
+};
+
+constexpr const char* kConfig = R"(model: dnn
+runner:
+  train_data_dir: train
+  test_data_dir: test
+  generate: 'criteo(rows=16000, vocab=50, files=4, seed=3)'
+  reader: criteo
+  train_batch_size: 50
+  epochs: 3
+  print_interval: 10
+  use_auc: True
+  audit: True
+  split_file_list: True
+  model_save_path: model
+hyper_parameters:
+  optimizer: {class: Adam, learning_rate: 0.005}
+  sparse_feature_number: 100001
+  sparse_feature_dim: 4
+  fc_sizes: [16, 8]
+)";
+
+/// Saves go to the disk before they count; a disk in memory, where there is one, is quicker.
+fs::path make_folder() {
+  std::error_code none;
+  const fs::path memory = "/dev/shm";
+  const bool usable = fs::is_directory(memory, none) && ::access(memory.c_str(), W_OK) == 0;
+  std::string name =
+      ((usable ? memory : fs::temp_directory_path()) / "argosy_ps_job_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), name);
+  return name;
+}
+
+struct Outcome {
+  int exit_code;
+  std::string output, errors;
+};
+
+class PsJob : public testing::Test {
+ protected:
+  PsJob() : folder_(make_folder()) { write("config.yaml", kConfig); }
+  ~PsJob() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  Outcome run(const std::string& command, const Variables& variables = {}) const {
+    Process process(folder_, "run", command, variables);
+    const int code = process.wait();
+    return {code, process.output(), process.errors()};
+  }
+  static std::string train(const std::string& settings) {
+    return "argosy train -m config.yaml -o " + settings;
+  }
+  /// All logs are fresh.
+  Outcome launch(int servers, int workers, const std::string& settings) const {
+    return run("fleetrun --server_num=" + std::to_string(servers) +
+               " --worker_num=" + std::to_string(workers) + " '" ARGOSY_BIN_DIR "/argosy' train " +
+               "-m config.yaml -o " + settings);
+  }
+  std::string log(const std::string& name) const { return content(folder_ / "log" / name); }
+  /// The test AUC of the last epoch of a save, as `argosy infer` finds it.
+  double inferred(const std::string& settings) const {
+    const Outcome outcome = run("argosy infer -m config.yaml -o " + settings);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const auto found = all_matches(outcome.output, "done, loss: [0-9.]+, auc: ([0-9.]+)");
+    return found.empty() ? 0 : std::stod(found.back());
+  }
+  /// Instances of the last epoch, over all workers.
+  int examples(int workers) const {
+    int sum = 0;
+    for (int i = 0; i < workers; ++i) {
+      const auto found =
+          all_matches(log("workerlog." + std::to_string(i)), "audit: ([0-9]+) instances of");
+      if (!found.empty()) sum += std::stoi(found.back());
+    }
+    return sum;
+  }
+  double local_auc() const {
+    const Outcome outcome = run(train("runner.model_save_path=alone"));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return inferred("runner.model_save_path=alone");
+  }
+
+  /// One server and its workers without a launcher. The server's socket listens before it starts.
+  class PlainJob {
+   public:
+    PlainJob(const fs::path& folder, int workers) : folder_(folder), workers_(workers) {
+      socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in at{};
+      at.sin_family = AF_INET;
+      at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      socklen_t size = sizeof(at);
+      EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&at), size), 0);
+      EXPECT_EQ(::listen(socket_, 16), 0);
+      EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+      port_ = std::to_string(ntohs(at.sin_port));
+    }
+    ~PlainJob() {
+      if (socket_ >= 0) ::close(socket_);
+    }
+    PlainJob(const PlainJob&) = delete;
+    PlainJob& operator=(const PlainJob&) = delete;
+
+    std::string address() const { return "127.0.0.1:" + port_; }
+    std::unique_ptr<Process> server(const std::string& command) {
+      Variables variables = shared();
+      variables["TRAINING_ROLE"] = "PSERVER";
+      variables["POD_IP"] = "127.0.0.1";
+      variables["PADDLE_PORT"] = port_;
+      variables["ARGOSY_LISTEN_FD"] = std::to_string(Process::kListenFd);
+      auto process = std::make_unique<Process>(folder_, "server", command, variables, socket_);
+      ::close(std::exchange(socket_, -1));  // now the server's alone
+      return process;
+    }
+    std::unique_ptr<Process> worker(int index, const std::string& command) const {
+      Variables variables = shared();
+      variables["TRAINING_ROLE"] = "TRAINER";
+      variables["PADDLE_TRAINER_ID"] = std::to_string(index);
+      return std::make_unique<Process>(folder_, "worker" + std::to_string(index), command,
+                                       variables);
+    }
+
+   private:
+    Variables shared() const {
+      return {{"PADDLE_PSERVERS_IP_PORT_LIST", address()},
+              {"PADDLE_TRAINERS_NUM", std::to_string(workers_)}};
+    }
+    fs::path folder_;
+    int workers_, socket_;
+    std::string port_;
+  };
+
+  const fs::path folder_;
+};
+
+class PsJobModes : public PsJob, public testing::WithParamInterface<const char*> {};
+
+TEST_P(PsJobModes, LearnsAsMuchAsOneProcess) {
+  const double alone = local_auc();
+  EXPECT_GT(alone, 0.7);
+  const std::string mode = std::string(" runner.sync_mode=") + GetParam() + " runner.geo_step=10";
+  const Outcome job = launch(2, 2, "runner.model_save_path=together" + mode);
+  ASSERT_EQ(job.exit_code, 0) << job.output << job.errors << log("serverlog.0");
+  EXPECT_EQ(examples(2), kRows);
+  EXPECT_NEAR(inferred("runner.model_save_path=together"), alone, kNear);
+  for (const char* server : {"serverlog.0", "serverlog.1"}) {
+    EXPECT_NE(log(server).find("Server listening on 127.0.0.1:"), std::string::npos);
+    EXPECT_NE(log(server).find("worker 0 has left"), std::string::npos) << log(server);
+    EXPECT_NE(log(server).find("worker 1 has left"), std::string::npos) << log(server);
+    EXPECT_EQ(log(server).find("lost worker"), std::string::npos) << log(server);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, PsJobModes, testing::Values("sync", "async", "half_async", "geo"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(PsJob, FilesAreSharedOrReadByAll) {
+  const std::string settings = "runner.sync_mode=async runner.epochs=1 runner.split_file_list=";
+  ASSERT_EQ(launch(1, 3, settings + "True").exit_code, 0);
+  EXPECT_EQ(examples(3), kRows);
+  EXPECT_EQ(all_matches(log("workerlog.0"), "audit: ([0-9]+ instances of [0-9]+ files)"),
+            std::vector<std::string>{"8000 instances of 2 files"});
+  EXPECT_EQ(all_matches(log("workerlog.2"), "audit: ([0-9]+ instances of [0-9]+ files)"),
+            std::vector<std::string>{"4000 instances of 1 files"});
+  ASSERT_EQ(launch(1, 2, settings + "False").exit_code, 0);
+  EXPECT_EQ(examples(2), 2 * kRows);
+  const Outcome short_of_files = launch(1, 5, settings + "True");
+  EXPECT_NE(short_of_files.exit_code, 0);
+  EXPECT_NE(short_of_files.errors.find("worker 4 has no file: train has 4 for 5 workers"),
+            std::string::npos)
+      << short_of_files.errors;
+}
+
+TEST_F(PsJob, ResumesWithOtherNumbersOfServersAndWorkers) {
+  const double alone = local_auc();
+  const std::string settings = "runner.sync_mode=sync runner.model_save_path=m ";
+  ASSERT_EQ(launch(2, 2, settings + "runner.epochs=1").exit_code, 0);
+  const double first = inferred("runner.model_save_path=m runner.epochs=1");
+  const Outcome second = launch(3, 1, settings + "runner.epochs=2 runner.resume=True");
+  ASSERT_EQ(second.exit_code, 0) << second.errors;
+  EXPECT_NE(second.output.find("resume from m/0: epoch 1, 0 batches of it are done"),
+            std::string::npos)
+      << second.output;
+  EXPECT_NE(log("serverlog.2").find("loaded 1 tables from "), std::string::npos);
+  const Outcome third = launch(1, 2, settings + "runner.epochs=3 runner.resume=True");
+  ASSERT_EQ(third.exit_code, 0) << third.errors;
+  EXPECT_NE(third.output.find("resume from m/1"), std::string::npos) << third.output;
+  EXPECT_NEAR(inferred("runner.model_save_path=m"), alone, kNear);
+  EXPECT_EQ(inferred("runner.model_save_path=m runner.epochs=1"), first);
+  // What servers have saved a process without any goes on with.
+  const Outcome alone_again =
+      run(train("runner.model_save_path=m runner.epochs=4 "
+                "runner.resume=True"));
+  ASSERT_EQ(alone_again.exit_code, 0) << alone_again.errors;
+  EXPECT_NE(alone_again.output.find("resume from m/2"), std::string::npos) << alone_again.output;
+}
+
+TEST_F(PsJob, ADamagedSaveEndsTheJobInOneLine) {
+  const std::string settings = "runner.sync_mode=sync runner.model_save_path=m ";
+  ASSERT_EQ(launch(2, 1, settings + "runner.epochs=1").exit_code, 0);
+  for (const auto& entry : fs::directory_iterator(folder_ / "m/0"))
+    if (entry.path().string().find("0-of-2") != std::string::npos)
+      fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);
+  const Outcome job = launch(1, 2, settings + "runner.epochs=2 runner.resume=True");
+  EXPECT_NE(job.exit_code, 0);
+  EXPECT_NE(job.errors.find("0-of-2.rows"), std::string::npos) << job.errors;
+  EXPECT_NE(job.errors.find("fleetrun: worker 0 failed"), std::string::npos) << job.errors;
+}
+
+/// Worker 1 kills itself in the middle of its data.
+constexpr const char* kDies =
+    "'runner.pipe_command=if [ $PADDLE_TRAINER_ID = 1 ]; then head -n 1000; sleep 0.5; "
+    "kill -9 $PPID; fi; cat' ";
+
+TEST_F(PsJob, ALauncherSaysThatAWorkerWasKilled) {
+  ASSERT_EQ(run("argosy gen criteo --vocab 50 --rows 4000 --files 4 --out train").exit_code, 0);
+  const Outcome job = launch(1, 2, kDies + std::string("runner.sync_mode=sync runner.epochs=1"));
+  EXPECT_EQ(job.exit_code, 128 + SIGKILL);
+  EXPECT_NE(job.errors.find("fleetrun: worker 1 failed: killed by signal 9"), std::string::npos)
+      << job.errors;
+}
+
+TEST_F(PsJob, WithoutALauncherTheOtherWorkerGoesOnWhenOneIsKilled) {
+  PlainJob job(folder_, 2);
+  const std::string command =
+      train(kDies + std::string("runner.sync_mode=sync runner.epochs=2 runner.model_save_path=m"));
+  const auto server = job.server(command);
+  const auto first = job.worker(0, command), second = job.worker(1, command);
+  EXPECT_EQ(second->wait(), -1);
+  EXPECT_EQ(first->wait(), 0) << first->output() << first->errors();
+  EXPECT_EQ(server->wait(), 0) << server->output() << server->errors();
+  EXPECT_NE(server->output().find("server 0: lost worker 1: "), std::string::npos)
+      << server->output();
+  EXPECT_NE(server->output().find("worker 1 is taken for dead: its link has been gone for 3 s"),
+            std::string::npos)
+      << server->output();
+  EXPECT_NE(server->output().find("worker 0 has left"), std::string::npos) << server->output();
+  EXPECT_GT(inferred("runner.model_save_path=m runner.epochs=2"), 0.6);
+}
+
+TEST_F(PsJob, WorkersOfAKilledServerEndWithItsName) {
+  PlainJob job(folder_, 1);
+  // The data stop in the middle until the server is dead.
+  const std::string command = train(
+      "'runner.pipe_command=head -n 1000; until [ -e dead ]; do sleep 0.05; done; cat' "
+      "runner.sync_mode=async");
+  const auto server = job.server(command);
+  const auto worker = job.worker(0, command);
+  ASSERT_TRUE(worker->says("batch_id: 10,")) << worker->errors();
+  server->kill();
+  write("dead", "");
+  const auto killed = Clock::now();
+  EXPECT_EQ(worker->wait(), 1);
+  EXPECT_LT(Clock::now() - killed, 40s);
+  const std::string name = "server 0 at " + job.address();
+  EXPECT_NE(worker->errors().find("lost " + name + ": "), std::string::npos) << worker->errors();
+  EXPECT_NE(worker->errors().find("argosy: " + name + " is lost for 30 s: "), std::string::npos)
+      << worker->errors();
+}
+
+TEST_F(PsJob, PipesAndTheirFiguresWorkInAJob) {
+  const std::string settings =
+      "runner.sync_mode=half_async runner.epochs=1 runner.thread_num=2 runner.dataset_debug=True ";
+  const Outcome job = launch(2, 2, settings + "'runner.pipe_command=cat | cat'");
+  ASSERT_EQ(job.exit_code, 0) << job.errors;
+  EXPECT_EQ(examples(2), kRows);
+  for (const char* worker : {"workerlog.0", "workerlog.1"})
+    EXPECT_EQ(
+        all_matches(log(worker), "reading: [0-9.]+ s of [0-9.]+ s were spent (waiting)").size(), 1U)
+        << log(worker);
+  const Outcome bad = launch(2, 2, settings + "'runner.pipe_command=exit 3'");
+  EXPECT_NE(bad.exit_code, 0);
+  EXPECT_NE(bad.errors.find("exit status 3"), std::string::npos) << bad.errors;
+}
+
+TEST_F(PsJob, AWrongEnvironmentIsRefusedInOneLine) {
+  const std::string servers = "127.0.0.1:7001,127.0.0.1:7002";
+  const auto refused = [&](const Variables& variables, const std::string& words,
+                           const std::string& settings = "runner.sync_mode=sync") {
+    const Outcome outcome = run(train(settings), variables);
+    EXPECT_NE(outcome.exit_code, 0) << outcome.output;
+    EXPECT_NE(outcome.errors.find(words), std::string::npos) << outcome.errors;
+    EXPECT_EQ(lines_in(outcome.errors), 1U) << outcome.errors;
+    EXPECT_FALSE(fs::exists(folder_ / "train"));
+  };
+  const Variables worker = {{"PADDLE_PSERVERS_IP_PORT_LIST", servers},
+                            {"PADDLE_TRAINERS_NUM", "2"},
+                            {"PADDLE_TRAINER_ID", "0"}};
+  const auto with = [&](const std::string& name, const std::string& value) {
+    Variables changed = worker;
+    changed["TRAINING_ROLE"] = "TRAINER";
+    changed[name] = value;
+    return changed;
+  };
+  refused(worker, "TRAINING_ROLE is not set, expected TRAINER or PSERVER");
+  refused(with("TRAINING_ROLE", "CHIEF"), "TRAINING_ROLE is 'CHIEF', expected TRAINER or PSERVER");
+  refused(with("PADDLE_TRAINER_ID", "2"), "PADDLE_TRAINER_ID is '2', expected a worker's number");
+  refused(with("PADDLE_TRAINERS_NUM", "two"), "PADDLE_TRAINERS_NUM is 'two', expected");
+  refused(with("PADDLE_PSERVERS_IP_PORT_LIST", "here"), "PADDLE_PSERVERS_IP_PORT_LIST: ");
+  refused({{"TRAINING_ROLE", "PSERVER"}}, "PADDLE_PSERVERS_IP_PORT_LIST is not set");
+  refused(with("X", ""), "runner.sync_mode is local, but the environment says that this is worker",
+          "runner.sync_mode=local");
+  Variables server = with("TRAINING_ROLE", "PSERVER");
+  server["POD_IP"] = "127.0.0.1";
+  server["PADDLE_PORT"] = "7003";
+  refused(server, "is '127.0.0.1:7003', expected one of the servers");
+}
+
+TEST_F(PsJob, ProcessesOfDifferentModelsDoNotTalkToEachOther) {
+  PlainJob job(folder_, 2);
+  const std::string command = train("runner.sync_mode=sync runner.epochs=1 ");
+  const auto server = job.server(command);
+  const auto other = job.worker(1, command + "hyper_parameters.sparse_feature_dim=5");
+  EXPECT_EQ(other->wait(), 1);
+  EXPECT_NE(other->errors().find("server 0 at " + job.address() + " refuses: plan "),
+            std::string::npos)
+      << other->errors();
+  const auto first = job.worker(0, command), second = job.worker(1, command);
+  EXPECT_EQ(first->wait() + second->wait(), 0) << first->errors() << second->errors();
+  EXPECT_EQ(server->wait(), 0) << server->output();
+  EXPECT_NE(server->output().find("both must run the same model"), std::string::npos);
+}
+
+}  // namespace
