@@ -12,6 +12,7 @@
 #include "argosy/nn/init.h"
 #include "argosy/nn/layers.h"
 #include "argosy/tensor/tensor.h"
+#include "argosy/train/fleet.h"
 #include "argosy/train/predictor.h"
 #include "argosy/train/train_from_dataset.h"
 #include "argosy/train/trainer.h"

@@ -70,6 +70,10 @@ class InMemoryDataset final : public Dataset {
   /// A new order for the epochs to come, of a data set that does not shuffle by itself.
   void local_shuffle(uint64_t seed);
   void release_memory();
+  /// For whoever moves instances between processes: takes all of them out, and puts others in,
+  /// in the order of their columns.
+  std::vector<Columns> take_instances();
+  void put_instances(std::vector<Columns> instances);
   size_t get_memory_data_size() const { return order_.size(); }  // instances
 
   /// Loads first if nothing is loaded.

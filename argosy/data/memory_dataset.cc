@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/rng.h"
@@ -57,6 +58,7 @@ void InMemoryDataset::load_into_memory() {
 
   const size_t rows = std::accumulate(files_.begin(), files_.end(), size_t{0},
                                       [](size_t sum, const Columns& c) { return sum + c.rows(); });
+  if (rows == 0) files_.clear();
   check<DataError>(rows > 0, "no instance in ", options_.files.size(), " files, the first is ",
                    options_.files[0],
                    options_.pipe.command.empty() ? "" : " | " + options_.pipe.command);
@@ -90,6 +92,22 @@ void InMemoryDataset::local_shuffle(uint64_t seed) {
   shuffle(seed);
 }
 
+std::vector<Columns> InMemoryDataset::take_instances() {
+  wait_preload_done();
+  if (files_.empty()) load_into_memory();
+  prefetch_.reset();
+  order_.clear();
+  return std::exchange(files_, {});
+}
+
+void InMemoryDataset::put_instances(std::vector<Columns> instances) {
+  prefetch_.reset();
+  files_ = std::move(instances);
+  // Where nothing came, that is what there is: not a reason to read the files again.
+  if (files_.empty()) files_.emplace_back(parser_->slots());
+  order_as_read();
+}
+
 void InMemoryDataset::release_memory() {
   prefetch_.reset();
   files_ = std::vector<Columns>();
@@ -98,7 +116,7 @@ void InMemoryDataset::release_memory() {
 }
 
 std::optional<uint64_t> InMemoryDataset::batches() const {
-  if (order_.empty()) return std::nullopt;
+  if (files_.empty()) return std::nullopt;
   const size_t full = order_.size() / options_.batch_size;
   return full + (!options_.drop_last && order_.size() % options_.batch_size != 0 ? 1 : 0);
 }
@@ -122,7 +140,7 @@ bool InMemoryDataset::produce(uint64_t number, Columns& columns, Batcher& batche
 void InMemoryDataset::begin_epoch(uint64_t seed, const DataPosition& from) {
   wait_preload_done();
   prefetch_.reset();
-  if (order_.empty()) load_into_memory();
+  if (files_.empty()) load_into_memory();
   if (shuffle_) shuffle(seed);
   {
     const Lock lock(mutex_);

@@ -1,0 +1,314 @@
+#include "argosy/train/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "argosy/base/bytes.h"
+#include "argosy/base/error.h"
+#include "argosy/fleet/serve.h"
+#include "argosy/fleet/server_calls.h"
+#include "argosy/train/saved_model.h"
+
+namespace argosy {
+namespace {
+
+volatile std::sig_atomic_t stop_asked = 0;
+
+void ask_to_stop(int) { stop_asked = 1; }
+
+/// While it lives SIGTERM and SIGINT ask for a stop.
+class StopSignals {
+ public:
+  StopSignals() {
+    stop_asked = 0;
+    for (size_t i = 0; i < kSignals.size(); ++i) before_[i] = std::signal(kSignals[i], ask_to_stop);
+  }
+  ~StopSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], before_[i]);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGTERM, SIGINT};
+  std::array<void (*)(int), kSignals.size()> before_{};
+};
+
+/// Servers may run in other folders.
+std::string absolute(const std::string& dir) { return std::filesystem::absolute(dir).string(); }
+
+std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
+  std::vector<std::string> result;
+  for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.text());
+  return result;
+}
+
+void load_rows(Env& env, const std::string& dir, PsServer& server, std::FILE* out) {
+  const SavedModel saved = load_model(env, dir + "/persistables.argosy");
+  std::istringstream manifest(saved.program);
+  std::vector<std::string> tables;
+  constexpr std::string_view kTable = "table ";
+  for (std::string line; std::getline(manifest, line);)
+    if (line.starts_with(kTable)) tables.push_back(line.substr(kTable.size()));
+  server.load(dir, tables);
+  fmt::print(out, "dense parameters of {} come when a worker loads it\n", dir);
+}
+
+}  // namespace
+
+Strategy strategy_of(const DistributedStrategy& strategy, int threads) {
+  const ASyncConfigs& configs = strategy.a_sync_configs;
+  check<ConfigError>(configs.k_steps >= 0, "a_sync_configs.k_steps is ", configs.k_steps,
+                     ", expected 0 for async or the batches between two exchanges of geo");
+  check<ConfigError>(strategy.a_sync || configs.k_steps == 0, "a_sync_configs.k_steps is ",
+                     configs.k_steps, ", expected 0 where a_sync is false");
+  check<ConfigError>(!configs.half_async || (strategy.a_sync && configs.k_steps == 0),
+                     "a_sync_configs.half_async is true, expected false where ",
+                     strategy.a_sync ? "k_steps is set" : "a_sync is false");
+  check<ConfigError>(configs.max_merge_var_num > 0, "a_sync_configs.max_merge_var_num is ",
+                     configs.max_merge_var_num, ", expected 1 or more");
+  check<ConfigError>(configs.send_queue_size > 0, "a_sync_configs.send_queue_size is ",
+                     configs.send_queue_size, ", expected 1 or more");
+  Strategy result;
+  result.threads = threads;
+  result.max_merge = configs.max_merge_var_num;
+  result.send_queue = configs.send_queue_size;
+  result.mode = !strategy.a_sync      ? "sync"
+                : configs.half_async  ? "half_async"
+                : configs.k_steps > 0 ? "geo"
+                                      : "async";
+  if (configs.k_steps > 0) result.geo_step = configs.k_steps;
+  return result;
+}
+
+void DistributedOptimizer::minimize(Model model, TrainerOptions options) {
+  options.optimizer = optimizer_;
+  fleet_.minimize(std::move(model), std::move(options), strategy_);
+}
+
+Fleet::Fleet(Env& env, std::FILE* out) : env_(env), out_(out) {}
+Fleet::~Fleet() = default;
+
+void Fleet::init() { init(role_from_env(process_environment())); }
+
+void Fleet::init(Role role) {
+  check<ConfigError>(trainer_ == nullptr, "init: comes before training, not after");
+  role_ = std::move(role);
+}
+
+const Role& Fleet::role() const {
+  check<ConfigError>(role_.has_value(), "fleet: init() comes before every other call");
+  return *role_;
+}
+
+void Fleet::need_worker(std::string_view call) const {
+  check<ConfigError>(!is_server(), call, ": this process is ", role().text(),
+                     ", expected a worker");
+}
+
+void Fleet::need_server(std::string_view call) const {
+  check<ConfigError>(is_server() || !shared(), call, ": this process is ", role().text(),
+                     ", expected a server");
+}
+
+int Fleet::worker_index() const {
+  need_worker("worker_index");
+  return role().index;
+}
+
+int Fleet::server_index() const {
+  need_server("server_index");
+  return role().index;
+}
+
+std::vector<std::string> Fleet::worker_endpoints() const { return texts(role().workers); }
+std::vector<std::string> Fleet::server_endpoints() const { return texts(role().servers); }
+
+DistributedOptimizer Fleet::distributed_optimizer(Optimizer optimizer,
+                                                  const DistributedStrategy& strategy) {
+  return {*this, std::move(optimizer), strategy};
+}
+
+void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy) {
+  check<ConfigError>(trainer_ == nullptr, "minimize: comes before training, not after");
+  if (shared()) {
+    const int accumulate = options.strategy.accumulate;
+    options.strategy = strategy_of(strategy, options.strategy.threads);
+    options.strategy.accumulate = accumulate;
+    launch_barrier_ = strategy.a_sync_configs.launch_barrier;
+    options.connect = [this](const Plan& plan) { return connect(plan); };
+  } else {
+    options.strategy.mode = "local";
+    options.connect = {};
+  }
+  model_ = std::move(model);
+  options_ = std::move(options);
+}
+
+Wires Fleet::connect(const Plan& plan) {
+  transport_ = tcp_transport();
+  Wires wires = connect_servers(
+      env_, *transport_, placement_of(plan, options_.strategy, static_cast<uint32_t>(server_num())),
+      role(), options_.strategy);
+  client_ = wires.servers;
+  return wires;
+}
+
+void Fleet::init_server(const std::string& model_dir) {
+  need_server("init_server");
+  model_dir_ = model_dir;
+}
+
+void Fleet::run_server() {
+  need_server("run_server");
+  if (!shared()) return;
+  check<ConfigError>(model_ != nullptr,
+                     "run_server: minimize() comes first, it says what is to be served");
+  const StopSignals signals;
+  const Placement placement = placement_of(record(model_, options_).plan, options_.strategy,
+                                           static_cast<uint32_t>(server_num()));
+  ServeOptions options{.strategy = options_.strategy, .out = out_};
+  options.stop = [] { return stop_asked != 0; };
+  if (!model_dir_.empty())
+    options.before = [this](PsServer& server) { load_rows(env_, model_dir_, server, out_); };
+  serve(env_, placement, role(), options);
+}
+
+Trainer& Fleet::trainer() {
+  need_worker("trainer");
+  check<ConfigError>(model_ != nullptr,
+                     "fleet: minimize() comes first, it says what is to be trained");
+  if (trainer_ == nullptr) trainer_ = std::make_unique<Trainer>(env_, model_, options_);
+  return *trainer_;
+}
+
+void Fleet::init_worker() {
+  need_worker("init_worker");
+  trainer();
+  if (launch_barrier_) gather("init_worker", {});
+}
+
+void Fleet::barrier_worker() {
+  need_worker("barrier_worker");
+  gather("barrier_worker", {});
+}
+
+void Fleet::stop_worker() {
+  need_worker("stop_worker");
+  if (!shared() || std::exchange(left_, true) || trainer_ == nullptr) return;
+  trainer_->leave();
+}
+
+std::vector<std::vector<std::byte>> Fleet::gather(const std::string& name,
+                                                  std::span<const std::byte> mine) {
+  need_worker(name);
+  check<ConfigError>(!left_, name, ": this worker has left by stop_worker()");
+  if (!shared()) return {{mine.begin(), mine.end()}};
+  trainer();
+  return argosy::gather(*client_, name, mine);
+}
+
+/// When everything that all workers have sent is applied, and nobody goes on before it is done.
+template <class Task>
+void Fleet::first_worker_does(const std::string& what, Task task) {
+  need_worker(what);
+  trainer().communicator().drain();
+  gather(what, {});
+  if (is_first_worker()) task();
+  gather(what + " is done", {});
+}
+
+void Fleet::save_persistables(const std::string& dir, const ResumePoint& resume) {
+  first_worker_does("save_persistables", [&] { trainer().save(absolute(dir), resume); });
+}
+
+ResumePoint Fleet::load_model(const std::string& dir) {
+  ResumePoint resume;
+  first_worker_does("load_model", [&] { resume = trainer().load(absolute(dir)); });
+  if (!shared()) return resume;
+  return {.epoch = static_cast<int>(util().all_reduce(resume.epoch, "max"))};
+}
+
+void Fleet::save_inference_model(const std::string& dir, std::vector<std::string> predictions) {
+  first_worker_does("save_inference_model",
+                    [&] { trainer().export_inference(dir, std::move(predictions)); });
+}
+
+size_t Fleet::shrink(uint32_t threshold) {
+  size_t erased = 0;
+  first_worker_does("shrink", [&] { erased = trainer().communicator().store().shrink(threshold); });
+  return static_cast<size_t>(util().all_reduce(static_cast<double>(erased), "max"));
+}
+
+void Fleet::join(Figures& figures) {
+  if (!shared()) return;
+  const auto parts = gather("figures of an epoch", figures.bytes());
+  figures.reset();
+  for (const auto& part : parts) figures.merge(part);
+}
+
+double Fleet::metric(std::string_view meter, const Observations& mine) {
+  const auto all = make_meter(meter), part = make_meter(meter);
+  part->add(mine);
+  ByteBuffer saved;
+  part->save(saved);
+  for (const auto& bytes : gather(fmt::format("metric {}", meter), saved.bytes())) {
+    ByteSource in(bytes, "a worker's meter");
+    part->load(in);
+    all->merge(*part);
+  }
+  return all->value();
+}
+
+double FleetUtil::all_reduce(double value, std::string_view mode) {
+  return all_reduce(std::vector{value}, mode)[0];
+}
+
+std::vector<double> FleetUtil::all_reduce(std::vector<double> values, std::string_view mode) {
+  check<ConfigError>(mode == "sum" || mode == "min" || mode == "max", "all_reduce: mode is '", mode,
+                     "', expected sum, min or max");
+  const auto parts = fleet_.gather("all_reduce", std::as_bytes(std::span(values)));
+  std::vector<double> other(values.size());
+  for (size_t part = 0; part < parts.size(); ++part) {
+    check<DataError>(parts[part].size() == other.size() * sizeof(double),
+                     "all_reduce: a worker gave ", parts[part].size() / sizeof(double),
+                     " numbers, this one ", other.size());
+    ByteSource(parts[part], "all_reduce").get_all(std::span(other));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (part == 0)
+        values[i] = other[i];
+      else if (mode == "sum")
+        values[i] += other[i];
+      else
+        values[i] = mode == "min" ? std::min(values[i], other[i]) : std::max(values[i], other[i]);
+    }
+  }
+  return values;
+}
+
+std::vector<double> FleetUtil::all_gather(double value) {
+  std::vector<double> values;
+  for (const auto& part : fleet_.gather("all_gather", std::as_bytes(std::span(&value, 1))))
+    values.push_back(ByteSource(part, "all_gather").get<double>());
+  return values;
+}
+
+void FleetUtil::barrier() { fleet_.gather("util.barrier", {}); }
+
+std::vector<std::string> FleetUtil::get_file_shard(std::span<const std::string> files) const {
+  return file_shard(files, fleet_.worker_index(), fleet_.worker_num());
+}
+
+void FleetUtil::print_on_rank(std::string_view message, int rank) const {
+  if (fleet_.worker_index() != rank) return;
+  fmt::print(fleet_.out_, "{}\n", message);
+  std::fflush(fleet_.out_);
+}
+
+}  // namespace argosy

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/data/file_dataset.h"
+#include "argosy/fleet/role.h"
+#include "argosy/net/transport.h"
+#include "argosy/train/meter.h"
+#include "argosy/train/trainer.h"
+
+// Training by servers and workers in the words of Paddle's Fleet:
+//
+//   Fleet fleet(*env);
+//   fleet.init();
+//   fleet.distributed_optimizer({.rule = "sgd"}, strategy).minimize(model);
+//   if (fleet.is_server()) {
+//     fleet.init_server();
+//     fleet.run_server();
+//   } else {
+//     fleet.init_worker();
+//     fleet.trainer().fit(data, {.join = [&](Figures& figures) { fleet.join(figures); }});
+//     fleet.stop_worker();
+//   }
+namespace argosy {
+
+struct ASyncConfigs {
+  int k_steps = 0;             // 0: async; above: geo, batches between two exchanges
+  int max_merge_var_num = 1;   // async: gradients that are added up for one push
+  int send_queue_size = 16;    // async: exchanges that may be under way
+  bool half_async = false;     // the threads of a worker end each step together
+  bool launch_barrier = true;  // init_worker returns when all workers have come
+  // Scripts set these; they change nothing here:
+  int thread_pool_size = 1;               // one thread sends and receives, copying nothing
+  bool independent_recv_thread = false;   // exchanges are always off the compute thread
+  int min_send_grad_num_before_recv = 1;  // the answer to every push brings the parameters along
+};
+
+/// How to distribute; as it is: async. Of no effect in a process without a job.
+struct DistributedStrategy {
+  bool a_sync = true;  // false: all workers end each step together
+  ASyncConfigs a_sync_configs = {};
+};
+/// Throws ConfigError naming the fields that do not go together.
+Strategy strategy_of(const DistributedStrategy& strategy, int threads = 1);
+
+class Fleet;
+
+/// An optimizer that knows its fleet.
+class DistributedOptimizer {
+ public:
+  /// What all processes of the job train or serve, the same in each. The optimizer, the mode and
+  /// the connection of the options are replaced by the fleet's.
+  void minimize(Model model, TrainerOptions options = {});
+
+ private:
+  friend class Fleet;
+  DistributedOptimizer(Fleet& fleet, Optimizer optimizer, DistributedStrategy strategy)
+      : fleet_(fleet), optimizer_(std::move(optimizer)), strategy_(strategy) {}
+
+  Fleet& fleet_;
+  Optimizer optimizer_;
+  DistributedStrategy strategy_;
+};
+
+/// What workers do together; every worker must make the same calls in the same order.
+class FleetUtil {
+ public:
+  /// mode: sum, min or max. The same bits in every worker.
+  double all_reduce(double value, std::string_view mode = "sum");
+  std::vector<double> all_reduce(std::vector<double> values, std::string_view mode = "sum");
+  /// By worker.
+  std::vector<double> all_gather(double value);
+  void barrier();
+  /// This worker's share: contiguous, the first (files % workers) take one more.
+  std::vector<std::string> get_file_shard(std::span<const std::string> files) const;
+  void print_on_rank(std::string_view message, int rank) const;
+
+ private:
+  friend class Fleet;
+  explicit FleetUtil(Fleet& fleet) : fleet_(fleet) {}
+  Fleet& fleet_;
+};
+
+/// This process in its job: built in main and passed down. Where the environment has no roles
+/// every call works locally: the process is its only worker. Calls of workers throw ConfigError
+/// in a server and the other way round. The environment outlives it. Not thread-safe.
+class Fleet {
+ public:
+  explicit Fleet(Env& env, std::FILE* out = stdout);
+  ~Fleet();
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  /// Who this is, as the environment of the process says; see role_from_env.
+  void init();
+  void init(Role role);
+
+  const Role& role() const;
+  bool is_server() const { return role().is_server(); }
+  bool is_worker() const { return role().is_worker(); }
+  bool is_first_worker() const { return role().first_worker(); }
+  int worker_index() const;
+  int worker_num() const { return role().worker_num; }
+  int server_index() const;
+  int server_num() const { return static_cast<int>(role().servers.size()); }
+  std::vector<std::string> worker_endpoints() const;  // empty where only their number is known
+  std::vector<std::string> server_endpoints() const;
+
+  /// Its minimize() says what is trained.
+  DistributedOptimizer distributed_optimizer(Optimizer optimizer,
+                                             const DistributedStrategy& strategy = {});
+
+  // Of servers.
+
+  /// The rows of a save, of any number of servers, are loaded before anybody is served. Dense
+  /// parameters and counters come with a worker's load_model().
+  void init_server(const std::string& model_dir = "");
+  /// Prints "Server listening on IP:PORT" and serves until all workers have left, or until SIGTERM
+  /// or SIGINT.
+  void run_server();
+
+  // Of workers.
+
+  /// Connects, and with launch_barrier waits for all workers. To use the trainer first is fine:
+  /// first values of parameters are the servers', whoever comes when.
+  void init_worker();
+  /// Of what minimize() said. A call that comes first connects.
+  Trainer& trainer();
+  /// Returns when every worker has come here.
+  void barrier_worker();
+  /// Leaves the job when everything sent has been applied; nobody waits for this worker any more.
+  /// A process that just exits leaves too, after ServeOptions::grace.
+  void stop_worker();
+
+  /// The first worker saves, or loads, what all have trained; the others wait until it has. In
+  /// a job only the epoch of a ResumePoint comes back: workers have data of their own.
+  void save_persistables(const std::string& dir, const ResumePoint& resume = {});
+  ResumePoint load_model(const std::string& dir);
+  /// Trainer::export_inference by the first worker.
+  void save_inference_model(const std::string& dir, std::vector<std::string> predictions = {});
+  /// Drops the rows that were not seen for so long; see TableStore::shrink. How many went.
+  size_t shrink(uint32_t threshold);
+
+  FleetUtil util() { return FleetUtil(*this); }
+  /// Makes the figures of this worker those of all, for FitOptions::join.
+  void join(Figures& figures);
+  /// A meter's figure over what all workers have observed: metric("auc", {predictions, labels}).
+  double metric(std::string_view meter, const Observations& mine);
+  /// Each worker's bytes, in their order.
+  std::vector<std::vector<std::byte>> gather(const std::string& name,
+                                             std::span<const std::byte> mine);
+
+ private:
+  friend class DistributedOptimizer;
+  friend class FleetUtil;
+
+  bool shared() const { return role().kind != RoleKind::local; }
+  void need_worker(std::string_view call) const;
+  void need_server(std::string_view call) const;
+  void minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy);
+  Wires connect(const Plan& plan);
+  template <class Task>
+  void first_worker_does(const std::string& what, Task task);
+
+  Env& env_;
+  std::FILE* out_;
+  std::optional<Role> role_;
+  Model model_;
+  TrainerOptions options_;
+  bool launch_barrier_ = true, left_ = false;
+  std::string model_dir_;  // of init_server
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<PsClient> client_;
+  std::unique_ptr<Trainer> trainer_;  // last: it talks over the above
+};
+
+/// Spreads the instances in the memory of all workers over all of them by chance: every instance
+/// is in one worker afterwards. The same seed in every worker. Loads first where nothing is loaded.
+void global_shuffle(InMemoryDataset& data, Fleet& fleet, uint64_t seed = 0);
+
+}  // namespace argosy

@@ -1,0 +1,181 @@
+// The CTR example of Paddle's Fleet, its distributed half, line by line: who this process is comes
+// from the environment, servers serve and workers train. The same program trains alone where the
+// environment says nothing, or with --is_local 1.
+//
+//   fleetrun --server_num=2 --worker_num=2 ctr_ps
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "example.h"
+
+using namespace argosy;
+
+namespace {
+
+constexpr int64_t dense_feature_dim = 13;
+constexpr uint64_t sparse_feature_dim = 1000001;
+constexpr size_t batch_size = 100;
+constexpr int64_t embedding_size = 10;
+
+std::vector<std::string> sparse_input_names() {
+  std::vector<std::string> names;
+  for (int i = 1; i < 27; ++i) names.push_back("C" + std::to_string(i));
+  return names;
+}
+
+/// network_conf.ctr_dnn_model_dataset
+ModelOutputs ctr_dnn_model_dataset(Builder& g, int64_t layer_size) {
+  const Var dense_input = g.input("dense_input", {{-1, dense_feature_dim}});
+  const Var label = g.input("label", {{-1, 1}, DType::i64});
+  const Var embeddings = nn::embedding(g, sparse_input_names(), "SparseFeatFactors", embedding_size,
+                                       {.init = "uniform(-0.1, 0.1)"});
+  Var hidden = nn::concat(std::array{embeddings, dense_input});
+  for (int i = 0; i < 3; ++i) {
+    const auto fan_in = static_cast<double>(hidden.shape()[-1]);
+    hidden = nn::linear(
+        hidden, layer_size, "fc" + std::to_string(i),
+        {.activation = "relu", .weight_init = nn::init::normal(0, 1 / std::sqrt(fan_in))});
+  }
+  const Var scores = nn::linear(hidden, 2, "predict");
+  const Var click = g.apply("slice", {nn::softmax(scores)},
+                            {{"axes", std::vector<int64_t>{1}},
+                             {"starts", std::vector<int64_t>{1}},
+                             {"ends", std::vector<int64_t>{2}}});
+  return {.loss = nn::softmax_loss(scores, label),
+          .meters = {{"auc", "auc", click, label}},
+          .predictions = {{"click", click}}};
+}
+
+struct Flags {
+  std::string data = "ctr_data", model = "ctr_ps.model", mode = "async";
+  int epochs = 2, layer = 400;
+  uint64_t rows = 20000;
+  bool is_local = false;
+};
+
+Flags parse(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    const bool help = flag == "--help" || flag == "-h";
+    if (help || i + 1 == argc) {
+      std::printf(
+          "The CTR example of Paddle's Fleet, by servers and workers.\n\n"
+          "usage: %s [--mode async|sync|half_async|geo] [--epochs N] [--layer N]\n"
+          "          [--data DIR] [--rows N] [--model DIR] [--is_local 0|1]\n\n"
+          "  --data   folder with MultiSlot lines in part-0, part-1, ...; if it is missing, "
+          "--rows\n"
+          "           of them are generated\n"
+          "  --layer  units of each of the three layers\n"
+          "  --model  where the first worker saves\n",
+          argv[0]);
+      std::exit(help ? 0 : 2);
+    }
+    const std::string value = argv[++i];
+    if (flag == "--data")
+      flags.data = value;
+    else if (flag == "--model")
+      flags.model = value;
+    else if (flag == "--mode")
+      flags.mode = value;
+    else if (flag == "--epochs")
+      flags.epochs = std::atoi(value.c_str());
+    else if (flag == "--layer")
+      flags.layer = std::atoi(value.c_str());
+    else if (flag == "--rows")
+      flags.rows = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--is_local")
+      flags.is_local = value == "1";
+    else
+      fail<ConfigError>("unknown argument '", flag,
+                        "', expected --mode, --epochs, --layer, --data, --rows, --model or "
+                        "--is_local");
+  }
+  return flags;
+}
+
+DistributedStrategy strategy_for(const std::string& mode) {
+  DistributedStrategy strategy;
+  strategy.a_sync = mode != "sync";
+  strategy.a_sync_configs.half_async = mode == "half_async";
+  if (mode == "geo") strategy.a_sync_configs.k_steps = 20;
+  check<ConfigError>(!strategy.a_sync || mode == "async" || mode == "half_async" || mode == "geo",
+                     "--mode is '", mode, "', expected async, sync, half_async or geo");
+  return strategy;
+}
+
+/// The first worker makes the data, where there are none; the others wait for it.
+std::vector<std::string> file_list(Env& env, Fleet& fleet, const Flags& flags) {
+  if (fleet.is_first_worker() && !std::filesystem::exists(flags.data)) {
+    const CriteoReport made = generate_criteo(env, flags.data,
+                                              {.rows = flags.rows,
+                                               .vocab = 1000,
+                                               .files = 4,
+                                               .format = CriteoFormat::multislot,
+                                               .hash = sparse_feature_dim});
+    std::printf("%s was missing: generated %llu rows, best possible AUC %.4f\n", flags.data.c_str(),
+                static_cast<unsigned long long>(flags.rows), made.bayes_auc);
+  }
+  fleet.barrier_worker();
+  std::vector<std::string> whole;
+  for (int x = 0; std::filesystem::exists(flags.data + "/part-" + std::to_string(x)); ++x)
+    whole.push_back(flags.data + "/part-" + std::to_string(x));
+  return fleet.util().get_file_shard(whole);
+}
+
+int train(Env& env, Fleet& fleet, const Flags& flags) {
+  fleet.init_worker();
+  DatasetDescription dataset = DatasetFactory::create_dataset();
+  std::vector<SlotSpec> use_var = {data_var("dense_input", dense_feature_dim, "float32")};
+  for (const std::string& name : sparse_input_names())
+    use_var.push_back(data_var(name, 1, "int64"));
+  use_var.push_back(data_var("label", 1, "int64"));
+  dataset.set_use_var(use_var);
+  dataset.set_batch_size(batch_size);
+  dataset.set_filelist(file_list(env, fleet, flags));
+  const auto data = dataset.make(fleet.trainer().plan().layout);
+
+  double auc = 0;
+  FitOptions fit{.epochs = flags.epochs, .show = nullptr};
+  fit.join = [&](Figures& figures) { fleet.join(figures); };
+  fit.on_epoch = [&](const Progress& epoch, const auto&) {
+    auc = epoch.metric("auc");
+    char line[128];
+    std::snprintf(line, sizeof line, "epoch %d  loss %.6f  auc %.4f  %llu instances", epoch.epoch,
+                  epoch.metric("loss"), auc, static_cast<unsigned long long>(epoch.samples));
+    fleet.util().print_on_rank(line, 0);
+    return Next::go_on;
+  };
+  fleet.trainer().fit(*data, fit);
+  fleet.save_persistables(flags.model);
+  fleet.util().print_on_rank("saved " + flags.model, 0);
+  fleet.stop_worker();
+  return auc > 0.5 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::run([&] {
+    const Flags flags = parse(argc, argv);
+    const auto env = real_env();
+    Fleet fleet(*env);
+    if (flags.is_local)
+      fleet.init(Role{});
+    else
+      fleet.init();
+
+    TrainerOptions options;
+    options.tables = {{"SparseFeatFactors", {.size = sparse_feature_dim}}};
+    fleet
+        .distributed_optimizer({.rule = "adam", .learning_rate = "0.001"}, strategy_for(flags.mode))
+        .minimize([&](Builder& g) { return ctr_dnn_model_dataset(g, flags.layer); }, options);
+
+    if (!fleet.is_server()) return train(*env, fleet, flags);
+    fleet.init_server();
+    fleet.run_server();
+    return 0;
+  });
+}
