@@ -1,18 +1,15 @@
 // Servers and workers as real processes over loopback TCP, training CTR-DNN from MultiSlot text
 // files, beside one process that trains alone with one compute thread, in turn.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <numeric>
 
 #include "argosy/base/error.h"
 #include "argosy/fleet/serve.h"
 #include "argosy/ps/client.h"
 #include "bench/bench.h"
 #include "bench/ctr_work.h"
+#include "bench/processes.h"
 
 namespace argosy::benches {
 namespace {
@@ -30,6 +27,7 @@ struct Work {
 struct Rate {
   double examples_per_second = 0, bytes_per_example = 0;
 };
+using Process = BenchProcess<Rate>;
 
 std::vector<std::string> files_of(const Work& work, int worker) {
   return {work.folder + "/part-" + std::to_string(worker)};
@@ -97,60 +95,6 @@ void serve_part(const Work& work, const Role& role) {
   std::FILE* const nowhere = std::fopen("/dev/null", "w");
   serve(*env, placement, role, {.strategy = options.strategy, .out = nowhere});
   std::fclose(nowhere);
-}
-
-/// A process of its own that does `job` and hands back what it gives.
-class Process {
- public:
-  template <class Job>
-  explicit Process(const Job& job) {
-    int ends[2];
-    check<IoError>(::pipe(ends) == 0, "cannot make a pipe");
-    pid_ = ::fork();
-    check<IoError>(pid_ >= 0, "cannot fork");
-    if (pid_ == 0) {
-      ::close(ends[0]);
-      Rate rate;
-      try {
-        rate = job();
-      } catch (const std::exception& e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        ::_exit(1);
-      }
-      const bool written = ::write(ends[1], &rate, sizeof rate) == sizeof rate;
-      ::_exit(written ? 0 : 1);
-    }
-    ::close(ends[1]);
-    from_ = ends[0];
-  }
-  Rate wait() {
-    Rate rate;
-    const bool read = ::read(from_, &rate, sizeof rate) == sizeof rate;
-    ::close(from_);
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    check<IoError>(read && status == 0, "a process of the benchmark failed");
-    return rate;
-  }
-
- private:
-  pid_t pid_ = 0;
-  int from_ = -1;
-};
-
-/// A socket that listens on a free port, for a server to inherit.
-int listening_socket(Endpoint& at) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  check<IoError>(fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::listen(fd, SOMAXCONN) == 0 &&
-                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0,
-                 "cannot listen on loopback");
-  at = {"127.0.0.1", ntohs(address.sin_port)};
-  return fd;
 }
 
 Rate train_together(const Work& work) {

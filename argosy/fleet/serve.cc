@@ -71,6 +71,7 @@ void serve(Env& env, const Placement& placement, const Role& role, const ServeOp
   std::fflush(options.out);
   server->wait(options.stop);
   server->wait_for_goodbyes(std::chrono::seconds(3));
+  if (options.after) options.after();
 }
 
 LinkOptions worker_links() {

@@ -26,6 +26,7 @@ struct ServeOptions {
   Env::Duration grace = std::chrono::seconds(3);  // of ServerOptions
   std::function<bool()> stop = {};
   std::function<void(PsServer&)> before = {};  // what to load before anybody comes
+  std::function<void()> after = {};            // all have left, the tables are still there
   std::FILE* out = stdout;
 };
 void serve(Env& env, const Placement& placement, const Role& role, const ServeOptions& options);

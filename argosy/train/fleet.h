@@ -138,8 +138,9 @@ class Fleet {
   /// A process that just exits leaves too, after ServeOptions::grace.
   void stop_worker();
 
-  /// The first worker saves, or loads, what all have trained; the others wait until it has. In
-  /// a job only the epoch of a ResumePoint comes back: workers have data of their own.
+  /// The first worker saves, or loads, what all have trained; the others wait until it has. States
+  /// of the model (running means) are those of the first worker. In a job only the epoch of a
+  /// ResumePoint comes back: workers have data of their own.
   void save_persistables(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load_model(const std::string& dir);
   /// Trainer::export_inference by the first worker.
