@@ -66,8 +66,8 @@ Rate train_alone(const Work& work) {
 
 Rate train_as_worker(const Work& work, const Role& role) {
   const auto env = real_env();
-  const auto transport = tcp_transport(worker_links());
   TrainerOptions options = options_of(work, work.mode);
+  const auto transport = tcp_transport(worker_links(options.strategy));
   std::shared_ptr<PsClient> client;
   options.connect = [&](const Plan& plan) {
     Wires wires = connect_servers(

@@ -76,7 +76,7 @@ class Puller {
 
 Figures pull_rows(const Role& role, uint64_t rows, int64_t batches) {
   const auto env = real_env();
-  const auto transport = tcp_transport(worker_links());
+  const auto transport = tcp_transport(worker_links({.mode = "async"}));
   const Wires wires = connect_servers(*env, *transport, placement(), role, {});
   Puller puller(*wires.servers);
   const auto worker = static_cast<uint64_t>(role.index);

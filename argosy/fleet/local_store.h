@@ -31,6 +31,7 @@ class LocalStore final : public TableStore {
   SparseTable* sparse(size_t table) { return sparse_[table].get(); }
   /// Over a dense table's memory.
   const Tensor& parameter(size_t table) const { return parameters_[table]; }
+  const WorkerStates& states() const { return states_; }
   std::atomic<uint64_t> step = 0;
 
  private:

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <atomic>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -20,6 +23,28 @@ std::function<void(const std::string&)> line_writer(std::FILE* out) {
     std::fflush(out);
   };
 }
+
+std::atomic<int> stop_asked = 0;
+
+void ask_to_stop(int) { stop_asked = 1; }
+
+/// While it lives SIGTERM and SIGINT ask for a stop.
+class StopSignals {
+ public:
+  StopSignals() {
+    stop_asked = 0;
+    for (size_t i = 0; i < kSignals.size(); ++i) before_[i] = std::signal(kSignals[i], ask_to_stop);
+  }
+  ~StopSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], before_[i]);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGTERM, SIGINT};
+  std::array<void (*)(int), kSignals.size()> before_{};
+};
 
 /// Saves and loads, one after the other, beside the threads that serve.
 class Background {
@@ -51,6 +76,7 @@ Placement placement_of(const Plan& plan, const Strategy& strategy, uint32_t serv
 
 void serve(Env& env, const Placement& placement, const Role& role, const ServeOptions& options) {
   check<ConfigError>(role.is_server(), "this process is ", role.text(), ", not a server");
+  const StopSignals signals;
   Background background;
   const auto server = PsServer::make(
       env, placement,
@@ -69,15 +95,15 @@ void serve(Env& env, const Placement& placement, const Role& role, const ServeOp
           : transport->listen(role.servers[static_cast<size_t>(role.index)], server->acceptor());
   fmt::print(options.out, "Server listening on {}\n", at.text());
   std::fflush(options.out);
-  server->wait(options.stop);
+  server->wait([&] { return stop_asked != 0 || (options.stop && options.stop()); });
   server->wait_for_goodbyes(std::chrono::seconds(3));
   if (options.after) options.after();
 }
 
-LinkOptions worker_links() {
+LinkOptions worker_links(const Strategy& strategy) {
   constexpr uint64_t kSmall = 32 << 10;
   LinkOptions options;
-  options.inline_limit = kSmall;
+  if (strategy.mode == "async" || strategy.mode == "geo") options.inline_limit = kSmall;
   return options;
 }
 

@@ -19,8 +19,9 @@ namespace argosy {
 Placement placement_of(const Plan& plan, const Strategy& strategy, uint32_t servers,
                        const PlacementOptions& options = {});
 
-/// Serves as the role says, over TCP, until every worker has left or `stop` says so (asked ten
-/// times a second). Prints "Server listening on IP:PORT" when it is ready.
+/// Serves as the role says, over TCP, until every worker has left, or SIGTERM or SIGINT comes, or
+/// `stop` says so (asked ten times a second). Prints "Server listening on IP:PORT" when it is
+/// ready.
 struct ServeOptions {
   Strategy strategy = {};
   Env::Duration grace = std::chrono::seconds(3);  // of ServerOptions
@@ -31,8 +32,9 @@ struct ServeOptions {
 };
 void serve(Env& env, const Placement& placement, const Role& role, const ServeOptions& options);
 
-/// How a worker's links are best made: large frames are not sent by threads that compute.
-LinkOptions worker_links();
+/// How a worker's links are best made: threads that compute do not send large frames themselves,
+/// unless they have to wait for the answer anyway.
+LinkOptions worker_links(const Strategy& strategy);
 
 /// A worker's wires to the servers of its role. Connecting goes on in the background.
 Wires connect_servers(Env& env, Transport& transport, Placement placement, const Role& role,

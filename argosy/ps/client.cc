@@ -18,9 +18,7 @@ constexpr auto kFirstPause = std::chrono::milliseconds(50);
 constexpr auto kLongestPause = std::chrono::seconds(2);
 constexpr auto kConnect = std::chrono::seconds(2);  // one attempt
 
-int64_t seconds(Env::Duration duration) {
-  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
-}
+double seconds(Env::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 
@@ -181,7 +179,10 @@ void PsClient::on_close(uint32_t server, uint64_t attempt, const std::string& re
   if (channel.attempt != attempt || failure_ != nullptr) return;
   if (channel.state == State::ready) {
     // A server that lets us in and then cuts every link is as good as gone.
-    if (channel.useful) channel.down_since = env_.now();
+    if (channel.useful) {
+      channel.down_since = env_.now();
+      channel.pause = {};
+    }
     say(fmt::format("lost {}: {}; connecting again", name(server), reason));
   }
   channel.trouble = reason;
@@ -197,10 +198,6 @@ void PsClient::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
       if (channel.attempt != attempt || failure_ != nullptr) return;
       channel.heard = env_.now();
       if (frame.kind == FrameKind::welcome) return take_welcome(server, frame);
-      if (frame.kind != FrameKind::error) {
-        channel.useful = true;
-        channel.pause = {};
-      }
       if (frame.kind == FrameKind::pong) return take_pong(server, frame);
       if (frame.kind == FrameKind::error) {
         channel.trouble = text_of(frame);
@@ -253,6 +250,7 @@ void PsClient::take_pong(uint32_t server, const InFrame& frame) {
   Channel& channel = channels_[server];
   const Pong pong = decode_pong(frame);
   channel.waits_for = pong.waits_for;
+  channel.useful = true;
   if (channel.state != State::ready) return;
   // Whatever was sent before the ping has come, or is lost, and so are answers sent before the
   // pong. An exchange that the server holds is neither.
@@ -401,6 +399,7 @@ void PsClient::take_reply(uint32_t server, const InFrame& frame) {
                 key_counts(server, *found->exchange));
     pending = std::move(*found);
     unanswered.erase(found);
+    channels_[server].useful = true;
   }
   bytes_received_ += frame.payload->size();
   land(server, pending, frame);
@@ -473,6 +472,7 @@ void PsClient::take_result(uint32_t server, const InFrame& frame) {
     check<DataError>(frame.payload->size() > 0, "an empty result");
     on_result = std::move(channel.controls.front().on_result);
     channel.controls.pop_front();
+    channel.useful = true;
     if (!channel.controls.empty()) channel.controls.front().since = env_.now();
     send_control(server);
   }
@@ -494,7 +494,7 @@ void PsClient::tick() {
       Channel& channel = channels_[server];
       const bool up = channel.state == State::ready || channel.state == State::greeting;
       if (up && now - channel.heard > options_.quiet) {
-        channel.link->close(fmt::format("silent for {} s", seconds(options_.quiet)));
+        channel.link->close(fmt::format("silent for {:g} s", seconds(options_.quiet)));
         continue;
       }
       if (up && now - channel.pinged >= kPing) {
@@ -508,7 +508,7 @@ void PsClient::tick() {
         const Env::Duration limit = channel.was_ready ? options_.give_up : options_.connect_within;
         if (now - channel.down_since > limit)
           broken = std::make_exception_ptr(
-              IoError(fmt::format("{} {} for {} s: {}", name(server),
+              IoError(fmt::format("{} {} for {:g} s: {}", name(server),
                                   channel.was_ready ? "is lost" : "cannot be reached",
                                   seconds(limit), channel.trouble)));
       }

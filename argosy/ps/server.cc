@@ -480,9 +480,10 @@ void PsServer::apply_mean(const std::vector<Worker*>& members, uint64_t step) {
     take_scaled(view.dense, share, first, sums_.data());
     first = false;
   }
+  const std::span<const float> sums = sums_;
   if (!first)
-    run_jobs(dense_.size(), sums_.size(), [&](size_t i) {
-      dense_[i]->push_all(std::span(sums_).subspan(dense_at_[i], dense_[i]->spec().elements), step);
+    run_jobs(dense_.size(), sums.size(), [&](size_t i) {
+      dense_[i]->push_all(sums.subspan(dense_at_[i], dense_[i]->spec().elements), step);
     });
   for (size_t table = 0; table < sparse_.size(); ++table) {
     step_keys_.clear();

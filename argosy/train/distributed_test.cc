@@ -176,13 +176,13 @@ class DistributedTest : public testing::Test {
     Placement placement_;
     Role role_;
     std::vector<std::shared_ptr<PsServer>> servers_;
-    std::unique_ptr<Transport> transport_ = tcp_transport(worker_links());
+    std::unique_ptr<Transport> transport_ = tcp_transport();
   };
 
   /// One worker with its own wires.
   struct Worker {
     Worker(Env& env, const Servers& servers, TrainerOptions options, int index)
-        : transport(tcp_transport(worker_links())) {
+        : transport(tcp_transport(worker_links(options.strategy))) {
       options.connect = [&, index](const Plan&) {
         Wires wires = connect_servers(env, *transport, servers.placement(), servers.worker(index),
                                       options.strategy);
@@ -336,6 +336,30 @@ TEST_F(DistributedTest, AWorkerWithLessDataOrAWorkerThatVanishesKeepsNobodyWaiti
   threads.clear();
   cluster.wait();
   EXPECT_EQ(steps, (std::vector<uint64_t>{kBatches, 5, 9}));
+}
+
+TEST_F(DistributedTest, SingleStepsAreSynchronousToo) {
+  const TrainerOptions setup = options("adam", {.mode = "sync"});
+  Servers cluster(*env_, setup, 2, 2);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      Worker worker(*env_, cluster, setup, i);
+      const auto batches = data(worker.trainer->plan(), i);
+      batches->begin_epoch(1);
+      worker.trainer->communicator().pass(Pass::begin);
+      Batch batch;
+      const Env::Time start = env_->now();
+      while (batches->next(batch)) worker.trainer->step(batch);
+      worker.trainer->communicator().pass(Pass::end);
+      // A pull that came behind a held push would wait for the next ping, a second later.
+      EXPECT_LT(env_->now() - start, std::chrono::seconds(10));
+      worker.trainer->leave();
+    });
+  }
+  threads.clear();
+  cluster.wait();
+  EXPECT_EQ(cluster.server(0).step(), kBatches);
 }
 
 TEST_F(DistributedTest, ASaveIsLoadedByAnyNumberOfServersAndByNone) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -17,28 +16,6 @@
 
 namespace argosy {
 namespace {
-
-volatile std::sig_atomic_t stop_asked = 0;
-
-void ask_to_stop(int) { stop_asked = 1; }
-
-/// While it lives SIGTERM and SIGINT ask for a stop.
-class StopSignals {
- public:
-  StopSignals() {
-    stop_asked = 0;
-    for (size_t i = 0; i < kSignals.size(); ++i) before_[i] = std::signal(kSignals[i], ask_to_stop);
-  }
-  ~StopSignals() {
-    for (size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], before_[i]);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
- private:
-  static constexpr std::array kSignals = {SIGTERM, SIGINT};
-  std::array<void (*)(int), kSignals.size()> before_{};
-};
 
 /// Servers may run in other folders.
 std::string absolute(const std::string& dir) { return std::filesystem::absolute(dir).string(); }
@@ -152,7 +129,7 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
 }
 
 Wires Fleet::connect(const Plan& plan) {
-  transport_ = tcp_transport();
+  transport_ = tcp_transport(worker_links(options_.strategy));
   Wires wires = connect_servers(
       env_, *transport_, placement_of(plan, options_.strategy, static_cast<uint32_t>(server_num())),
       role(), options_.strategy);
@@ -170,11 +147,9 @@ void Fleet::run_server() {
   if (!shared()) return;
   check<ConfigError>(model_ != nullptr,
                      "run_server: minimize() comes first, it says what is to be served");
-  const StopSignals signals;
   const Placement placement = placement_of(record(model_, options_).plan, options_.strategy,
                                            static_cast<uint32_t>(server_num()));
   ServeOptions options{.strategy = options_.strategy, .out = out_};
-  options.stop = [] { return stop_asked != 0; };
   if (!model_dir_.empty())
     options.before = [this](PsServer& server) { load_rows(env_, model_dir_, server, out_); };
   serve(env_, placement, role(), options);

@@ -30,15 +30,14 @@
 namespace argosy {
 
 struct ASyncConfigs {
-  int k_steps = 0;             // 0: async; above: geo, batches between two exchanges
-  int max_merge_var_num = 1;   // async: gradients that are added up for one push
-  int send_queue_size = 16;    // async: exchanges that may be under way
-  bool half_async = false;     // the threads of a worker end each step together
-  bool launch_barrier = true;  // init_worker returns when all workers have come
-  // Scripts set these; they change nothing here:
-  int thread_pool_size = 1;               // one thread sends and receives, copying nothing
-  bool independent_recv_thread = false;   // exchanges are always off the compute thread
-  int min_send_grad_num_before_recv = 1;  // the answer to every push brings the parameters along
+  int k_steps = 0;            // 0: async; above: geo, batches between two exchanges
+  int max_merge_var_num = 1;  // async: gradients that are added up for one push
+  int send_queue_size = 16;   // async: exchanges that may be under way
+  int thread_pool_size = 1;   // of no effect: sending takes no threads but the transport's
+  bool independent_recv_thread = false;   // of no effect: no thread that computes receives
+  int min_send_grad_num_before_recv = 1;  // of no effect: the answer to a push brings parameters
+  bool half_async = false;                // the threads of a worker end each step together
+  bool launch_barrier = true;             // init_worker returns when all workers have come
 };
 
 /// How to distribute; as it is: async. Of no effect in a process without a job.

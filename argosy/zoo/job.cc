@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 
 #include "argosy/base/error.h"
@@ -15,14 +14,6 @@
 #include "argosy/zoo/runner.h"
 
 namespace argosy {
-namespace {
-
-volatile std::sig_atomic_t stop_asked = 0;
-
-void ask_to_stop(int) { stop_asked = 1; }
-
-}  // namespace
-
 Job::Job(Env& env, const Config& config)
     : env_(env), config_(config), role_(role_from_env(process_environment())) {
   strategy_.threads = static_cast<int>(config.runner.thread_num);
@@ -37,7 +28,7 @@ Job::Job(Env& env, const Config& config)
 std::function<Wires(const Plan&)> Job::connector() {
   if (!shared()) return {};
   return [this](const Plan& plan) {
-    transport_ = tcp_transport(worker_links());
+    transport_ = tcp_transport(worker_links(strategy_));
     const auto servers = static_cast<uint32_t>(role_.servers.size());
     Wires wires = connect_servers(env_, *transport_, placement_of(plan, strategy_, servers), role_,
                                   strategy_);
@@ -93,14 +84,11 @@ void ProgressReport::write(const Progress& progress) {
 }
 
 void run_server(Env& env, const Config& config, const Job& job, std::FILE* out) {
-  stop_asked = 0;
-  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, ask_to_stop);
   const ModelSetup setup = make_model(config);
   const RecordedModel model = record(setup.model, trainer_options(config, setup));
   const Placement placement =
       placement_of(model.plan, job.strategy(), static_cast<uint32_t>(job.role().servers.size()));
-  serve(env, placement, job.role(),
-        {.strategy = job.strategy(), .stop = [] { return stop_asked != 0; }, .out = out});
+  serve(env, placement, job.role(), {.strategy = job.strategy(), .out = out});
 }
 
 }  // namespace argosy

@@ -9,6 +9,7 @@
 #include "argosy/data/parse_lines.h"
 #include "argosy/graph/program.h"
 #include "argosy/ps/sparse_table.h"
+#include "argosy/ps/wire.h"
 #include "argosy/train/saved_model.h"
 #include "argosy/zoo/config.h"
 
@@ -136,6 +137,52 @@ std::string sparse_table_seed() {
   return string_of(out.bytes());
 }
 
+/// Two key sets, three tables of rows and a parameter.
+ServerShape small_shape() {
+  std::vector<TableSpec> tables = {{.name = "w", .dim = 6, .elements = 6},
+                                   {.name = "a", .dim = 1},
+                                   {.name = "b", .dim = 3},
+                                   {.name = "c", .dim = 2}};
+  return {place(std::move(tables), {0, 0, 0, 1}, 1), 0};
+}
+
+InFrame frame_of(std::span<const std::byte> bytes) {
+  auto payload = std::make_shared<Buffer>();
+  payload->resize(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), payload->bytes().begin());
+  return {.kind = FrameKind::exchange, .id = 1, .payload = std::move(payload)};
+}
+
+/// Pulls 2 and 1 keys, pushes the dense parameter and two lists.
+std::string exchange_seed(uint32_t flags) {
+  ByteBuffer out;
+  out.put(ExchangeHead{.sequence = 5, .flags = flags, .lists = 2});
+  for (const uint64_t n : {3, 4, /* pull */ 2, 1, /* lists */ 1, 0, 2, 1}) out.put(n);
+  const size_t keys = (flags & ExchangeHead::kCarriesKeys) != 0 ? 7 : 3;
+  for (Key key = 0; key < keys; ++key) out.put(key);
+  const std::vector<float> floats(6 + (1 * 4) + (2 * 4 + 1 * 2), 0.5F);
+  out.put_all(std::span<const float>(floats));
+  return string_of(out.bytes());
+}
+
+void parse_exchanges(std::span<const std::byte> bytes) {
+  static const ServerShape shape = small_shape();
+  const InFrame frame = frame_of(bytes);
+  allow_errors([&] { parse_exchange(frame.payload->bytes(), shape); });
+  for (const size_t keys : {0, 1, 3}) {
+    const std::vector<size_t> counts = {keys, keys + 1};
+    allow_errors([&] { parse_reply(frame.payload->bytes(), shape, keys == 1, counts); });
+  }
+}
+
+void decode_greetings(std::span<const std::byte> bytes) {
+  const InFrame frame = frame_of(bytes);
+  allow_errors([&] { decode_hello(frame); });
+  allow_errors([&] { decode_welcome(frame); });
+  allow_errors([&] { decode_pong(frame); });
+  allow_errors([&] { decode_control(frame); });
+}
+
 }  // namespace
 
 std::map<std::string, Target> all_targets() {
@@ -175,6 +222,18 @@ std::map<std::string, Target> all_targets() {
                        });
                      },
                      {"uniform(-0.1, 0.1)", "adam(beta1=0.9, beta2=0.999)"}};
+  constexpr uint32_t kPushAndPull =
+      ExchangeHead::kPushDense | ExchangeHead::kPullDense | ExchangeHead::kPullRows;
+  targets["exchange"] = {
+      parse_exchanges,
+      {exchange_seed(kPushAndPull), exchange_seed(kPushAndPull | ExchangeHead::kCarriesKeys)}};
+  const auto seed = [](const auto& message) { return string_of(encode(message)); };
+  targets["greetings"] = {
+      decode_greetings,
+      {seed(Hello{.job = "job", .plan_hash = 7, .worker = 1, .workers = 2, .incarnation = 9}),
+       seed(Welcome{.server = 1, .applied = 2, .step = 3}),
+       seed(Pong{.received = 4, .applied = 3, .waits_for = "worker 1"}),
+       seed(Control{"load folder", {std::byte{1}, std::byte{2}}})}};
   return targets;
 }
 

@@ -62,9 +62,13 @@ class Async final : public Remote {
  protected:
   std::shared_ptr<Arrival> arrival_of(Batch& batch) override {
     const std::scoped_lock lock(mutex_);
-    if (flight(batch).arrival == nullptr) {
-      std::erase(prepared_, &batch);
-      flight(batch).arrival = begin(client(), flight(batch).exchange);
+    // Pulls run ahead of the commits that take them along: at the beginning of a pass there are
+    // none, and each thread leaves one for its next commit.
+    while (flight(batch).arrival == nullptr ||
+           prepared_.size() > static_cast<size_t>(strategy().threads)) {
+      Batch* const next = prepared_.front();
+      prepared_.pop_front();
+      flight(*next).arrival = begin(client(), flight(*next).exchange);
     }
     return flight(batch).arrival;
   }

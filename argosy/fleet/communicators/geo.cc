@@ -74,6 +74,7 @@ class Geo final : public Remote {
       : Remote(2, plan, strategy, wires),
         local_(local(plan, strategy, wires)),
         tables_(static_cast<LocalStore&>(local_->store())),
+        store_(plan, tables_.states(), client()),
         share_(strategy.geo_mean ? 1.0F / static_cast<float>(client().options().workers) : 1.0F) {
     const size_t sets = client().placement().key_set_count();
     std::vector<size_t> floats(sets);
@@ -137,6 +138,8 @@ class Geo final : public Remote {
     if (batches_ % strategy().geo_step != 0) exchange_differences();
     batches_ = 0;
   }
+
+  TableStore& store() override { return store_; }
 
   void pass(Pass event) override {
     if (event == Pass::begin) {
@@ -304,6 +307,7 @@ class Geo final : public Remote {
   static constexpr float kLastRound = 1 << 23;  // floats count exactly up to here
   std::unique_ptr<Communicator> local_;
   LocalStore& tables_;
+  RemoteStore store_;  // what the servers have, with the states of the local tables' model
   const float share_;
   std::vector<Dense> dense_;
   std::vector<Sparse> sparse_;

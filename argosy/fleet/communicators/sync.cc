@@ -47,6 +47,13 @@ class Sync final : public Remote {
     Remote::pass(event);
   }
 
+ protected:
+  /// A pull of its own would overtake a push that the servers hold.
+  std::shared_ptr<Arrival> arrival_of(Batch& batch) override {
+    if (flight(batch).arrival == nullptr) drain();
+    return Remote::arrival_of(batch);
+  }
+
  private:
   Batch* next_ = nullptr;  // the last one that was prepared
   std::shared_ptr<Arrival> last_;
