@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -83,6 +84,8 @@ void serve(Env& env, const Placement& placement, const Role& role, const ServeOp
       {.index = static_cast<uint32_t>(role.index),
        .workers = static_cast<uint32_t>(role.worker_num),
        .sync = options.strategy.mode == "sync",
+       // Workers and other servers often share the machine.
+       .threads = std::clamp<size_t>(std::thread::hardware_concurrency() / 4, 1, 8),
        .grace = options.grace,
        .log = line_writer(options.out),
        .background = [&](std::function<void()> task) { background.run(std::move(task)); }});

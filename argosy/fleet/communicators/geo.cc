@@ -25,11 +25,7 @@ class Known {
   /// those that are up to date and had not been touched yet are added to `touched`.
   void touch(std::span<const Key> keys, float round, std::vector<Key>& stale,
              std::vector<Key>& touched) {
-    probes_.resize(keys.size());
-    found_.resize(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i)
-      probes_[i] = {RowStore::hash(keys[i]), static_cast<uint32_t>(i)};
-    rows_.find_all(probes_, keys, floats_ + 2, found_);
+    probe(keys);
     stale.clear();
     for (size_t i = 0; i < keys.size(); ++i) {
       if (found_[i] == nullptr || found_[i][floats_] != round)
@@ -42,30 +38,45 @@ class Known {
     float* row;
     bool made;  // just now
   };
-  /// The row of a key, now up to date.
-  Entry renew(Key key, float round) {
-    const uint64_t hash = RowStore::hash(key);
-    float* row = rows_.find(key, hash);
-    const bool made = row == nullptr;
-    if (made) {
-      row = rows_.insert(key, hash);
-      row[floats_ + 1] = -1;
+  /// The rows of keys, from now on up to date, and touched in this round where `touched` is given.
+  std::span<const Entry> renew(std::span<const Key> keys, float round, std::vector<Key>* touched) {
+    probe(keys);
+    entries_.clear();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      float* row = found_[i];
+      const bool made = row == nullptr;
+      if (made) {
+        row = rows_.insert(keys[i], probes_[i].hash);
+        row[floats_ + 1] = -1;
+      }
+      row[floats_] = round;
+      if (touched != nullptr && std::exchange(row[floats_ + 1], round) != round)
+        touched->push_back(keys[i]);
+      entries_.push_back({row, made});
     }
-    row[floats_] = round;
-    return {row, made};
+    return entries_;
   }
-  /// Whether the row was not touched in this round before.
-  bool first_touch(float* row, float round) const {
-    return std::exchange(row[floats_ + 1], round) != round;
+  /// The rows of keys that have some.
+  std::span<float* const> find(std::span<const Key> keys) {
+    probe(keys);
+    return found_;
   }
-  float* find(Key key) const { return rows_.find(key, RowStore::hash(key)); }
 
  private:
+  void probe(std::span<const Key> keys) {
+    probes_.resize(keys.size());
+    found_.resize(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i)
+      probes_[i] = {RowStore::hash(keys[i]), static_cast<uint32_t>(i)};
+    rows_.find_all(probes_, keys, floats_ + 2, found_);
+  }
+
   size_t floats_;
   Arena arena_;
   RowStore rows_;  // the floats of all tables, then the two rounds
   std::vector<Probe> probes_;
   std::vector<float*> found_;
+  std::vector<Entry> entries_;
 };
 
 class Geo final : public Remote {
@@ -207,18 +218,18 @@ class Geo final : public Remote {
     if (refresh.arrival == nullptr) return;
     std::exchange(refresh.arrival, nullptr)->wait();
     if (refresh.round != round_) return;
-    bring_up_to_date(refresh.keys, refresh.rows);
-    for (size_t set = 0; set < known_.size(); ++set)
-      for (const Key key : refresh.keys[set])
-        if (known_[set]->first_touch(known_[set]->find(key), round_)) touched_[set].push_back(key);
+    bring_up_to_date(refresh.keys, refresh.rows, &touched_);
   }
 
-  /// w += server - known; known = server. A row that was not known becomes the server's.
+  /// w += server - known; known = server. A row that was not known becomes the server's. Keys that
+  /// had not been touched in this round are added to `touched`, if given.
   void bring_up_to_date(const std::vector<std::vector<Key>>& keys,
-                        const std::vector<std::vector<float>>& rows) {
-    std::vector<std::vector<Known::Entry>> entries(keys.size());
+                        const std::vector<std::vector<float>>& rows,
+                        std::vector<std::vector<Key>>* touched = nullptr) {
+    std::vector<std::span<const Known::Entry>> entries;
     for (size_t set = 0; set < keys.size(); ++set)
-      for (const Key key : keys[set]) entries[set].push_back(known_[set]->renew(key, round_));
+      entries.push_back(
+          known_[set]->renew(keys[set], round_, touched == nullptr ? nullptr : &(*touched)[set]));
     for (size_t i = 0; i < sparse_.size(); ++i) {
       const Sparse& sparse = sparse_[i];
       SparseTable& table = *tables_.sparse(sparse.table);
@@ -291,8 +302,9 @@ class Geo final : public Remote {
     const std::vector<Key>& keys = touched_[sparse.set];
     std::vector<float> delta(keys.size() * dim(number));
     tables_.sparse(sparse.table)->pull_existing(keys, delta);
+    const std::span<float* const> rows = known_[sparse.set]->find(keys);
     for (size_t row = 0; row < keys.size(); ++row) {
-      float* const known = known_[sparse.set]->find(keys[row]) + sparse.at;
+      float* const known = rows[row] + sparse.at;
       float* const own = delta.data() + row * dim(number);
       for (size_t j = 0; j < dim(number); ++j) {
         own[j] = (own[j] - known[j]) * share_;
