@@ -47,17 +47,21 @@ class StopSignals {
   std::array<void (*)(int), kSignals.size()> before_{};
 };
 
-/// Saves and loads, one after the other, beside the threads that serve.
+/// Saves and loads, one at a time, beside the threads that serve. Waits for the last one.
 class Background {
  public:
   void run(std::function<void()> task) {
     const std::scoped_lock lock(mutex_);
-    threads_.emplace_back(std::move(task));
+    // Waits for the one before, so that no more than two threads are ever kept.
+    thread_ = std::jthread([task = std::move(task), before = std::move(thread_)]() mutable {
+      if (before.joinable()) before.join();
+      task();
+    });
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::jthread> threads_;
+  std::jthread thread_;
 };
 
 }  // namespace

@@ -45,7 +45,9 @@ std::string Job::from_first(const std::string& name, const std::string& text) {
   if (client_ == nullptr) return text;
   const auto mine = std::as_bytes(std::span(text));
   const auto parts = gather(*client_, name, first() ? mine : std::span<const std::byte>());
-  return text_of(parts.at(0));
+  const std::string answer = text_of(parts.at(0));
+  check<IoError>(!answer.empty(), "the first worker is gone: nobody says '", name, "'");
+  return answer;
 }
 
 void Job::join(Figures& figures) {

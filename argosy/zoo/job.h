@@ -31,7 +31,7 @@ class Job {
 
   /// Returns when every worker has come here.
   void barrier(const std::string& name);
-  /// The first worker's text, for all.
+  /// The first worker's text, which is not empty, for all. Throws IoError if that worker is gone.
   std::string from_first(const std::string& name, const std::string& text);
   /// Makes the figures of this worker those of all.
   void join(Figures& figures);
