@@ -47,10 +47,11 @@ class RowStore {
   /// `floats` of each row are prefetched ahead of their use.
   void find_all(std::span<const Probe> probes, std::span<const Key> keys, size_t floats,
                 std::span<float*> rows) const;
-  /// Of the key and the first `floats` of a row.
+  /// Of the key and the first `floats` of a row; null: of nothing.
   static void prefetch(const float* row, size_t floats) {
+    if (row == nullptr) return;
     const float* const end = row + floats;
-    for (const float* line = row - kKeyFloats; row != nullptr && line < end; line += kLineFloats)
+    for (const float* line = row - kKeyFloats; line < end; line += kLineFloats)
       __builtin_prefetch(line);
   }
   /// In no particular order; the store must not change meanwhile.
