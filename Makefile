@@ -4,6 +4,7 @@ FUZZ_SECONDS ?= 60
 
 ctest = ctest --output-on-failure -j2 --test-dir
 build = cmake --build $(1) -j $(JOBS)
+export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
 .NOTPARALLEL:

@@ -71,9 +71,9 @@ struct Process {
   std::string name() const;  // "worker 1"
 };
 
-/// The descriptor that a process inherits: a server its socket (ARGOSY_LISTEN_FD), a worker the
-/// pipe for its progress (ARGOSY_PROGRESS_FD, lines of progress_view.h).
-inline constexpr int kInheritedFd = 3;
+/// The descriptors that a process inherits: a server its socket (ARGOSY_LISTEN_FD), everyone the
+/// pipe for reports (ARGOSY_PROGRESS_FD, lines of progress_view.h).
+inline constexpr int kListenFd = 3, kProgressFd = 4;
 
 /// This machine's part of the job. Pure. Throws ConfigError for --env of a variable that is set
 /// here.

@@ -20,13 +20,14 @@ Variables shared_env(const Job& job, const Endpoint& self) {
           {"PADDLE_TRAINER_ENDPOINTS", joined(job.workers)},
           {"PADDLE_TRAINERS_NUM", std::to_string(job.workers.size())},
           {"POD_IP", self.host},
-          {"PADDLE_PORT", std::to_string(self.port)}};
+          {"PADDLE_PORT", std::to_string(self.port)},
+          {"ARGOSY_PROGRESS_FD", std::to_string(kProgressFd)}};
 }
 
 Variables server_env(const Job& job, const Endpoint& self) {
   Variables env = shared_env(job, self);
   env["TRAINING_ROLE"] = "PSERVER";
-  env["ARGOSY_LISTEN_FD"] = std::to_string(kInheritedFd);
+  env["ARGOSY_LISTEN_FD"] = std::to_string(kListenFd);
   return env;
 }
 
@@ -36,7 +37,6 @@ Variables worker_env(const Job& job, const Endpoint& self, size_t index) {
   env["PADDLE_TRAINER_ID"] = std::to_string(index);
   env["FLAGS_selected_gpus"] = "0";  // of those it sees
   if (!job.cards.empty()) env["CUDA_VISIBLE_DEVICES"] = job.cards[index % job.cards.size()];
-  env["ARGOSY_PROGRESS_FD"] = std::to_string(kInheritedFd);
   return env;
 }
 

@@ -28,7 +28,7 @@ constexpr int kCannotRun = 126, kNotFound = 127;  // as shells have it
 
 /// Above those that the child sets, so that no dup2 overwrites what another one needs.
 Descriptor above_inherited(int fd) {
-  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, kInheritedFd + 1));
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, kProgressFd + 1));
   check<IoError>(copy.get() >= 0, "no file descriptor for a process: ", std::strerror(errno));
   return copy;
 }
@@ -63,7 +63,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 struct Start {
   char* const* argv;
   char* const* env;
-  int input, log, inherited;
+  int input, log, listening, progress;
   pid_t parent;
 };
 
@@ -75,8 +75,12 @@ struct Start {
   ::dup2(start.input, STDIN_FILENO);
   ::dup2(start.log, STDOUT_FILENO);
   ::dup2(start.log, STDERR_FILENO);
-  ::dup2(start.inherited, kInheritedFd);
-  ::close_range(kInheritedFd + 1, UINT_MAX, 0);
+  if (start.listening >= 0)
+    ::dup2(start.listening, kListenFd);
+  else
+    ::close(kListenFd);
+  ::dup2(start.progress, kProgressFd);
+  ::close_range(kProgressFd + 1, UINT_MAX, 0);
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
@@ -116,18 +120,20 @@ std::string Ending::text() const {
          strsignal(WTERMSIG(status)) + ")";
 }
 
-RunningProcess::RunningProcess(const Process& process, int inherited, Guard& guard)
+RunningProcess::RunningProcess(const Process& process, int listening, int progress, Guard& guard)
     : guard_(guard) {
   std::vector<std::string> argv = process.argv, env = environment_of(process);
   const std::vector<char*> argv_pointers = pointers(argv), env_pointers = pointers(env);
   const Descriptor input = open_above("/dev/null", O_RDONLY),
                    log = open_above(process.log_file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
-                   handed_down = above_inherited(inherited);
+                   socket = listening < 0 ? Descriptor() : above_inherited(listening),
+                   reports = above_inherited(progress);
   const Start start{.argv = argv_pointers.data(),
                     .env = env_pointers.data(),
                     .input = input.get(),
                     .log = log.get(),
-                    .inherited = handed_down.get(),
+                    .listening = socket.get(),
+                    .progress = reports.get(),
                     .parent = ::getpid()};
   std::fflush(nullptr);  // what waits there is not the child's to write
   pid_ = ::fork();

@@ -22,9 +22,10 @@ struct Ending {
 /// killed and the process waited for.
 class RunningProcess {
  public:
-  /// `inherited` becomes its kInheritedFd. Throws IoError; a command that cannot be run is an
-  /// ending with status 126 or 127 and a line in the log.
-  RunningProcess(const Process& process, int inherited, Guard& guard);
+  /// `listening` becomes its kListenFd (-1: it has none), `progress` its kProgressFd. Throws
+  /// IoError; a command that cannot be run is an ending with status 126 or 127 and a line in the
+  /// log.
+  RunningProcess(const Process& process, int listening, int progress, Guard& guard);
   ~RunningProcess();
   RunningProcess(const RunningProcess&) = delete;
   RunningProcess& operator=(const RunningProcess&) = delete;

@@ -78,7 +78,7 @@ class Subreaper {
   int before_ = 0;
 };
 
-/// The pipe by which all workers report. A worker never waits for us: a full pipe loses the report.
+/// The pipe by which all processes report. They never wait for us: a full pipe loses the report.
 class ProgressPipe {
  public:
   ProgressPipe() {
@@ -97,7 +97,7 @@ class ProgressPipe {
     while (true) {
       const ssize_t n = ::read(read_.get(), block.data(), block.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n == 0) read_.reset();  // no worker is left; the descriptor would be ready for ever
+      if (n == 0) read_.reset();  // nobody is left; the descriptor would be ready for ever
       if (n <= 0) return;
       waiting_.append(block.data(), static_cast<size_t>(n));
       for (size_t end = 0; (end = waiting_.find('\n')) != std::string::npos;) {
@@ -129,9 +129,9 @@ class Supervisor {
             screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod) {
     for (const Process& process : processes) {
       const bool server = process.kind == ProcessKind::server;
-      const int inherited =
-          server ? sockets[static_cast<size_t>(process.index)].get() : progress_.write_end();
-      members_.push_back({&process, std::make_unique<RunningProcess>(process, inherited, guard_)});
+      const int listening = server ? sockets[static_cast<size_t>(process.index)].get() : -1;
+      members_.push_back({&process, std::make_unique<RunningProcess>(
+                                        process, listening, progress_.write_end(), guard_)});
       if (!server && !tail_) tail_.emplace(process.log_file);
     }
     progress_.close_write_end();

@@ -131,8 +131,8 @@ TEST_F(Supervise, ProcessesLeftInAGroupAreKilledAndWaitedFor) {
 
 TEST_F(Supervise, ProgressOfAllWorkersIsOneLine) {
   const std::string report = "epoch=1 epochs=1 steps=9 samples=100 seconds=1 loss=0.5 step=";
-  EXPECT_EQ(run("true", {"echo text; echo worker=0 " + report + "4 >&3",
-                         "echo worker=1 " + report + "6 >&3"}),
+  EXPECT_EQ(run("true", {"echo text; echo worker=0 " + report + "4 >&4",
+                         "echo worker=1 " + report + "6 >&4"}),
             0);
   const std::string shown = written(out_);
   EXPECT_NE(shown.find("text\n"), std::string::npos) << shown;

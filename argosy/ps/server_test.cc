@@ -71,7 +71,7 @@ class PsServerTest : public testing::Test {
     good_.reset();
     clients_.clear();
     client_transport_.reset();
-    transport_.reset();
+    transport_.reset();  // nobody starts a task from here on
   }
 
   void start(ServerOptions options = {.workers = 2}, const LinkOptions& links = {}) {
@@ -135,6 +135,7 @@ class PsServerTest : public testing::Test {
   LogLines log_, client_log_;
   std::unique_ptr<Env> env_ = real_env();
   std::shared_ptr<PsServer> server_;
+  std::optional<std::jthread> background_;  // saves and loads, one at a time
   std::unique_ptr<Transport> transport_, client_transport_ = tcp_transport();
   std::vector<std::shared_ptr<PsClient>> clients_;
   std::optional<BusyWorker> good_;
@@ -489,9 +490,8 @@ TEST_F(PsServerTest, VerbsThatCannotBeDoneAreAnsweredWithTheReason) {
 }
 
 TEST_F(PsServerTest, SavesAreLoadedAndDamagedOnesAreRefused) {
-  std::vector<std::jthread> threads;
-  start_with_good_worker({.workers = 2, .background = [&](std::function<void()> task) {
-                            threads.emplace_back(std::move(task));
+  start_with_good_worker({.workers = 2, .background = [this](std::function<void()> task) {
+                            background_.emplace(std::move(task));
                           }});
   PsClient& worker = client(1);
   ASSERT_TRUE(good_->goes_on());

@@ -199,7 +199,7 @@ TEST_F(Fleetrun, TellsEveryProcessWhoItIs) {
   EXPECT_TRUE(servers.ends_with(",127.0.0.1:" + server.at("PADDLE_PORT"))) << servers;
   EXPECT_EQ(server.at("ARGOSY_LISTEN_FD"), "3");
   EXPECT_FALSE(server.contains("PADDLE_TRAINER_ID"));
-  EXPECT_FALSE(server.contains("ARGOSY_PROGRESS_FD"));
+  EXPECT_EQ(server.at("ARGOSY_PROGRESS_FD"), "4");
   EXPECT_EQ(worker.at("TRAINING_ROLE"), "TRAINER");
   EXPECT_EQ(worker.at("PADDLE_TRAINER_ID"), "1");
   EXPECT_EQ(worker.at("PADDLE_TRAINERS_NUM"), "2");
@@ -207,7 +207,7 @@ TEST_F(Fleetrun, TellsEveryProcessWhoItIs) {
   EXPECT_TRUE(
       worker.at("PADDLE_TRAINER_ENDPOINTS").ends_with(",127.0.0.1:" + worker.at("PADDLE_PORT")));
   EXPECT_EQ(worker.at("PADDLE_TRAINER_ENDPOINTS"), server.at("PADDLE_TRAINER_ENDPOINTS"));
-  EXPECT_EQ(worker.at("ARGOSY_PROGRESS_FD"), "3");
+  EXPECT_EQ(worker.at("ARGOSY_PROGRESS_FD"), "4");
   EXPECT_FALSE(worker.contains("ARGOSY_LISTEN_FD"));
   EXPECT_EQ(role_of(server),
             "server 1 of 2 at 127.0.0.1:" + server.at("PADDLE_PORT") + ", 2 workers");
