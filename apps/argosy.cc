@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "argosy/argosy.h"
+#include "argosy/base/own_folder.h"
 #include "argosy/data/generate.h"
 #include "argosy/zoo/plan_report.h"
 #include "argosy/zoo/proof.h"
@@ -80,9 +81,13 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_config_flags(command, flags)->required();
 }
 
+/// A path that is not there may be one of the models that are shipped: models/rank/dnn.
 Config read_config(const RunFlags& flags) {
-  const bool folder = std::filesystem::is_directory(flags.config);
-  return load_config(folder ? flags.config + "/config.yaml" : flags.config, flags.overrides);
+  std::filesystem::path path = flags.config;
+  if (!std::filesystem::exists(path) && std::filesystem::exists(shared_folder() / path))
+    path = shared_folder() / path;
+  if (std::filesystem::is_directory(path)) path /= "config.yaml";
+  return load_config(path, flags.overrides);
 }
 
 void add_train(CLI::App& app, RunFlags& flags) {

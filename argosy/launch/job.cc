@@ -1,142 +1,173 @@
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 
-#include "argosy/base/error.h"
-#include "argosy/launch/launcher.h"
+#include "argosy/launch/engine.h"
+#include "argosy/launch/flag_values.h"
+#include "argosy/launch/lists.h"
 
 namespace argosy {
 namespace {
 
-constexpr int kFirstPort = 6170;  // workers without ports get this + servers, and those behind it
-constexpr const char* kLoopback = "127.0.0.1";
+using Given = std::vector<std::pair<const char*, bool>>;
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+/// The first flag that was given, or null.
+const char* first_of(const Given& flags) {
+  const auto found = std::ranges::find_if(flags, [](const auto& flag) { return flag.second; });
+  return found == flags.end() ? nullptr : found->first;
 }
 
-/// Repeats f's ConfigError with the flag it is about.
-template <class F>
-auto named(const char* flag, F f) {
-  try {
-    return f();
-  } catch (const ConfigError& e) {
-    fail<ConfigError>(flag, ": ", e.what());
-  }
+struct ModeFlags {
+  const char *servers, *heterogeneous, *collective;  // one that asks for the mode, or null
+};
+
+ModeFlags mode_flags(const LaunchFlags& flags) {
+  return {first_of({{"--servers", !flags.servers.empty()},
+                    {"--server_num", flags.server_num.has_value()},
+                    {"--workers", !flags.workers.empty()},
+                    {"--worker_num", flags.worker_num.has_value()},
+                    {"--coordinators", !flags.coordinators.empty()},
+                    {"--coordinator_num", flags.coordinator_num.has_value()},
+                    {"--http_port", flags.http_port.has_value()}}),
+          first_of({{"--heter_workers", !flags.heter_workers.empty()},
+                    {"--heter_worker_num", !flags.heter_worker_num.empty()},
+                    {"--heter_devices", !flags.heter_devices.empty()}}),
+          first_of({{"--ips", !flags.ips.empty()},
+                    {"--nproc_per_node", flags.nproc_per_node.has_value()}})};
 }
 
-bool has_port(const std::string& text) {
-  return text.starts_with('[') ? text.find("]:") != std::string::npos
-                               : std::ranges::count(text, ':') == 1;
+LaunchMode named_mode(const std::string& name) {
+  if (name == "collective") return LaunchMode::collective;
+  if (name == "ps") return LaunchMode::servers;
+  if (name == "ps-heter") return LaunchMode::heterogeneous;
+  fail<ConfigError>("--run_mode is '", name, "', expected collective, ps or ps-heter");
 }
 
-/// Hosts alone get ports that follow each other, the same on every machine.
-std::vector<Endpoint> parse_workers(const std::string& list, size_t servers) {
-  std::vector<std::string> parts = split(list);
-  const auto with_port = static_cast<size_t>(std::ranges::count_if(parts, has_port));
-  if (with_port == parts.size()) return parse_endpoints(list);
-  check<ConfigError>(with_port == 0, "'", list, "' has ports for ", with_port, " of ", parts.size(),
-                     " workers, expected all or none");
-  std::vector<Endpoint> workers;
-  for (const std::string& host : parts) {
-    const size_t port = kFirstPort + servers + workers.size();
-    check<ConfigError>(port <= UINT16_MAX, "more workers than ports, expected fewer");
-    workers.push_back(parse_endpoint(Endpoint{host, static_cast<uint16_t>(port)}.text()));
-  }
-  return workers;
-}
-
-/// The one machine of a list that a number is added to.
-std::string only_host(const std::vector<Endpoint>& others, const char* number, const char* list) {
-  if (others.empty()) return kLoopback;
-  for (const Endpoint& other : others)
-    check<ConfigError>(other.host == others.front().host, number,
-                       " counts processes of one machine, ", "but there are ", others.front().host,
-                       " and ", other.host, ", expected ", list);
-  return others.front().host;
-}
-
-void check_number(const std::optional<int>& number, const char* flag) {
-  check<ConfigError>(!number || *number > 0, flag, " is ", number.value_or(0),
-                     ", expected at least 1");
-}
-
-void check_length(const std::vector<Endpoint>& list, const std::optional<int>& number,
-                  const char* list_flag, const char* number_flag) {
-  check<ConfigError>(!number || list.size() == static_cast<size_t>(*number), list_flag, " lists ",
-                     list.size(), " but ", number_flag, " is ", number.value_or(0),
-                     ", expected the same number");
-}
-
-void read_lists(const LaunchFlags& flags, Job& job) {
-  check_number(flags.server_num, "--server_num");
-  check_number(flags.worker_num, "--worker_num");
-  const bool servers = flags.server_num || !flags.servers.empty(),
-             workers = flags.worker_num || !flags.workers.empty();
-  check<ConfigError>(servers || workers,
-                     "nothing says what to start, expected --server_num and --worker_num, or "
-                     "--servers and --workers; jobs without servers are not there yet");
-  check<ConfigError>(servers, "no servers, expected --server_num or --servers");
-  check<ConfigError>(workers, "no workers, expected --worker_num or --workers");
-  if (!flags.servers.empty()) {
-    job.servers = named("--servers", [&] { return parse_endpoints(flags.servers); });
-    check_length(job.servers, flags.server_num, "--servers", "--server_num");
-  }
-  if (!flags.workers.empty()) {
-    const size_t before = job.servers.empty() ? static_cast<size_t>(flags.server_num.value_or(0))
-                                              : job.servers.size();
-    job.workers = named("--workers", [&] { return parse_workers(flags.workers, before); });
-    check_length(job.workers, flags.worker_num, "--workers", "--worker_num");
-  }
-  if (job.servers.empty())
-    job.servers.assign(static_cast<size_t>(*flags.server_num),
-                       {only_host(job.workers, "--server_num", "--servers"), 0});
-  if (job.workers.empty())
-    job.workers.assign(static_cast<size_t>(*flags.worker_num),
-                       {only_host(job.servers, "--worker_num", "--workers"), 0});
-}
-
-/// One machine is this one. Of several, POD_IP says which, or else our own addresses.
-std::vector<std::string> find_hosts_here(const Job& job, const Machine& machine) {
-  std::vector<std::string> hosts;
-  for (const auto* list : {&job.servers, &job.workers})
-    for (const Endpoint& endpoint : *list)
-      if (std::ranges::find(hosts, endpoint.host) == hosts.end()) hosts.push_back(endpoint.host);
-  if (hosts.size() == 1) return hosts;
-
-  const auto contains = [](const std::vector<std::string>& list, const std::string& host) {
-    return std::ranges::find(list, host) != list.end();
+LaunchMode mode_of(const LaunchFlags& flags) {
+  const auto [servers, heterogeneous, collective] = mode_flags(flags);
+  const char* const ps = heterogeneous != nullptr ? heterogeneous : servers;
+  const auto contradict = [](const auto& one, const auto& other) {
+    fail<ConfigError>(one, " and ", other,
+                      " contradict each other: a job has servers and workers, or ranks");
   };
-  std::string all;
-  for (const std::string& host : hosts) all += (all.empty() ? "" : ", ") + host;
-  const auto pod = machine.environment.find("POD_IP");
-  if (pod != machine.environment.end() && !pod->second.empty()) {
-    check<ConfigError>(contains(hosts, pod->second), "POD_IP is '", pod->second,
-                       "', expected one of the job's machines: ", all);
-    return {pod->second};
+  if (ps != nullptr && collective != nullptr) contradict(ps, collective);
+  if (flags.run_mode.empty()) {
+    if (heterogeneous != nullptr) return LaunchMode::heterogeneous;
+    return servers != nullptr ? LaunchMode::servers : LaunchMode::collective;
   }
-  std::erase_if(hosts, [&](const std::string& host) { return !contains(machine.hosts, host); });
-  check<ConfigError>(!hosts.empty(), "none of the job's machines (", all,
-                     ") is this one, expected POD_IP to say which is");
-  return hosts;
+  const LaunchMode mode = named_mode(flags.run_mode);
+  const std::string wanted = "--run_mode=" + flags.run_mode;
+  if (mode == LaunchMode::collective && ps != nullptr) contradict(wanted, ps);
+  if (mode != LaunchMode::collective && collective != nullptr) contradict(wanted, collective);
+  if (mode == LaunchMode::servers && heterogeneous != nullptr) contradict(wanted, heterogeneous);
+  return mode;
 }
 
-/// Other machines could not know a port that is chosen at the start.
-void check_ports(const std::vector<Endpoint>& list, const char* flag) {
-  for (const Endpoint& endpoint : list)
-    check<ConfigError>(endpoint.port != 0, flag, " has ", endpoint.text(),
-                       ", expected a port that the other machines can know");
+std::string joined(const std::vector<std::string>& words, const char* between = ", ") {
+  return fmt::format("{}", fmt::join(words, between));
+}
+
+/// Of several machines, POD_IP says which this one is, or else our own addresses do.
+std::vector<int> nodes_here(const std::vector<std::string>& hosts, const Machine& machine) {
+  if (hosts.size() == 1) return {0};
+  const std::string pod = machine.variable("POD_IP");
+  std::vector<int> here;
+  for (size_t node = 0; node < hosts.size(); ++node)
+    if (pod.empty() ? machine.is(hosts[node]) : hosts[node] == pod)
+      here.push_back(static_cast<int>(node));
+  check<ConfigError>(!here.empty() || pod.empty(), "POD_IP is '", pod,
+                     "', expected one of the job's machines: ", joined(hosts));
+  check<ConfigError>(!here.empty(), "none of the job's machines (", joined(hosts),
+                     ") is this one, expected POD_IP to say which is");
+  return here;
+}
+
+/// Who starts what, where the lists say it.
+void place_on_hosts(const Machine& machine, Job& job) {
+  std::vector<std::string> hosts;
+  for (Member& member : job.members) {
+    const auto found = std::ranges::find(hosts, member.at.host);
+    member.node = static_cast<int>(found - hosts.begin());
+    if (found == hosts.end()) hosts.push_back(member.at.host);
+  }
+  job.nodes = static_cast<int>(hosts.size());
+  job.here = nodes_here(hosts, machine);
+  if (job.here.size() == hosts.size()) return;
+  for (const Member& member : job.members)
+    check<ConfigError>(member.at.port != 0, "the ", name_of(member.kind), " ", member.at.text(),
+                       " has no port, expected one that the other machines can know");
+  job.meeting = {
+      .at = job.members.front().at, .head = job.is_here(job.members.front()), .nodes = hosts};
+}
+
+void check_distinct(const Job& job) {
+  std::map<Endpoint, ProcessKind> seen;
+  for (const Member& member : job.members) {
+    const auto [earlier, added] = seen.emplace(member.at, member.kind);
+    check<ConfigError>(added || member.at.port == 0, "a ", name_of(earlier->second), " and a ",
+                       name_of(member.kind), " have the same address ", member.at.text(),
+                       ", expected different ones");
+  }
+}
+
+/// The devices that processes of this machine may use.
+struct Cards {
+  std::vector<std::string> names;    // as CUDA_VISIBLE_DEVICES has them
+  std::vector<std::string> indices;  // among those that a process sees
+};
+
+Cards find_cards(const LaunchFlags& flags, const Machine& machine) {
+  const std::string visible_text = machine.variable("CUDA_VISIBLE_DEVICES");
+  const auto visible = visible_text.empty() ? std::vector<std::string>() : split(visible_text);
+  Cards cards;
+  cards.names = flags.gpus.empty() ? visible : split(flags.gpus);
+  for (const std::string& card : cards.names) {
+    if (visible.empty()) {
+      number_in("--gpus", card, 0);
+      cards.indices.push_back(card);
+      continue;
+    }
+    const auto found = std::ranges::find(visible, card);
+    check<ConfigError>(found != visible.end(), "--gpus has card ", card,
+                       ", expected one of CUDA_VISIBLE_DEVICES: ", visible_text);
+    cards.indices.push_back(std::to_string(found - visible.begin()));
+  }
+  return cards;
+}
+
+size_t ranks_here(const LaunchFlags& flags, const Cards& cards) {
+  check_number(flags.nproc_per_node, "--nproc_per_node");
+  if (!flags.nproc_per_node) return std::max<size_t>(1, cards.names.size());
+  const auto ranks = static_cast<size_t>(*flags.nproc_per_node);
+  check<ConfigError>(cards.names.size() % ranks == 0, "--nproc_per_node is ", ranks,
+                     " but there are ", cards.names.size(),
+                     " cards, expected a number that divides them");
+  return ranks;
+}
+
+/// Ranks get equal parts of the cards; workers with servers take turns with them.
+void deal_cards(const Cards& cards, Job& job) {
+  if (cards.names.empty()) return;
+  std::vector<Member*> takers;
+  for (Member& member : job.members)
+    if (job.is_here(member) &&
+        (member.kind == ProcessKind::worker || member.kind == ProcessKind::heter_worker))
+      takers.push_back(&member);
+  if (job.mode == LaunchMode::collective) {
+    const size_t each = cards.indices.size() / takers.size();
+    for (size_t rank = 0; rank < takers.size(); ++rank)
+      takers[rank]->cards.assign(
+          cards.indices.begin() + static_cast<std::ptrdiff_t>(rank * each),
+          cards.indices.begin() + static_cast<std::ptrdiff_t>((rank + 1) * each));
+    return;
+  }
+  std::array<size_t, 2> next{};
+  for (Member* member : takers) {
+    size_t& turn = next[member->kind == ProcessKind::worker ? 0 : 1];
+    member->cards = {cards.names[turn++ % cards.names.size()]};
+  }
 }
 
 Variables read_env(const std::vector<std::string>& settings) {
@@ -150,60 +181,218 @@ Variables read_env(const std::vector<std::string>& settings) {
   return env;
 }
 
-}  // namespace
-
-Machine this_machine() {
-  Machine machine;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos)
-      machine.environment[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  machine.hosts = {"localhost"};
-  std::array<char, NI_MAXHOST> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) machine.hosts.emplace_back(name.data());
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return machine;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
-  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
-    const bool v4 = at->ifa_addr->sa_family == AF_INET, v6 = at->ifa_addr->sa_family == AF_INET6;
-    if (!v4 && !v6) continue;
-    const socklen_t size = v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (::getnameinfo(at->ifa_addr, size, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) ==
-        0)
-      machine.hosts.emplace_back(name.data());
-  }
-  return machine;
-}
-
-bool Job::is_here(const Endpoint& endpoint) const {
-  return std::ranges::find(hosts_here, endpoint.host) != hosts_here.end();
-}
-
-Job make_job(const LaunchFlags& flags, const Machine& machine) {
+void check_values(const LaunchFlags& flags) {
   check<ConfigError>(!flags.command.empty(), "no command, expected a program behind the flags");
   check<ConfigError>(flags.grace >= 0 && std::isfinite(flags.grace), "--grace is ", flags.grace,
                      ", expected seconds");
+  check<ConfigError>(flags.timeout > 0 && std::isfinite(flags.timeout), "--timeout is ",
+                     flags.timeout, ", expected seconds");
   check<ConfigError>(!flags.log_dir.empty(), "--log_dir is empty, expected a folder");
-  Job job;
-  read_lists(flags, job);
-  job.hosts_here = find_hosts_here(job, machine);
-  const bool all_here =
-      std::ranges::all_of(job.servers, [&](const Endpoint& each) { return job.is_here(each); }) &&
-      std::ranges::all_of(job.workers, [&](const Endpoint& each) { return job.is_here(each); });
-  if (!all_here) {
-    check_ports(job.servers, "--servers");
-    check_ports(job.workers, "--workers");
+  check<ConfigError>(flags.max_restart >= 0, "--max_restart is ", flags.max_restart,
+                     ", expected a number of at least 0");
+  check_port(flags.http_port, "--http_port");
+  check_port(flags.start_port, "--start_port");
+  constexpr std::array kLevels = {"DEBUG", "INFO", "WARNING", "ERROR"};
+  check<ConfigError>(std::ranges::find(kLevels, flags.log_level) != kLevels.end(),
+                     "--log_level is '", flags.log_level,
+                     "', expected DEBUG, INFO, WARNING or ERROR");
+}
+
+/// PaddleCloud lists its machines in variables; they count where no flag says otherwise.
+LaunchFlags with_paddle_cloud(LaunchFlags flags, const Machine& machine) {
+  for (const char* name : {"PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM"})
+    if (machine.variable(name).empty()) return flags;
+  if (!flags.ips.empty() || !flags.master.empty()) return flags;
+  flags.ips = machine.variable("PADDLE_TRAINERS");
+  if (!flags.start_port) flags.start_port = kServerPort;
+  return flags;
+}
+
+/// What a launcher brings to a meeting where addresses are found: its own members, without hosts.
+void offer(const LaunchFlags& flags, const Cards& cards, Job& job) {
+  const auto add = [&](ProcessKind kind, const std::optional<int>& number, const char* flag) {
+    check_number(number, flag, 0);
+    for (int i = 0; i < number.value_or(0); ++i) job.members.push_back({.kind = kind});
+  };
+  if (job.mode == LaunchMode::collective)
+    return add(ProcessKind::worker, static_cast<int>(ranks_here(flags, cards)), "--nproc_per_node");
+  add(ProcessKind::server, flags.server_num, "--server_num");
+  add(ProcessKind::worker, flags.worker_num, "--worker_num");
+  if (job.mode == LaunchMode::heterogeneous)
+    add(ProcessKind::heter_worker, number_in("--heter_worker_num", flags.heter_worker_num, 0),
+        "--heter_worker_num");
+  add(ProcessKind::coordinator, flags.coordinator_num, "--coordinator_num");
+}
+
+void refuse_lists(const LaunchFlags& flags, const std::string& who) {
+  const char* const list = first_of({{"--ips", !flags.ips.empty()},
+                                     {"--servers", !flags.servers.empty()},
+                                     {"--workers", !flags.workers.empty()},
+                                     {"--heter_workers", !flags.heter_workers.empty()},
+                                     {"--coordinators", !flags.coordinators.empty()}});
+  check<ConfigError>(list == nullptr, who, " finds the machines and ", list == nullptr ? "" : list,
+                     " lists them, expected one of the two");
+}
+
+bool is_list(const LaunchFlags& flags) {
+  return !flags.ips.empty() || !flags.servers.empty() || !flags.workers.empty();
+}
+
+std::vector<std::string> numbered(int count, const char* what) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(fmt::format("{} {}", what, i));
+  return names;
+}
+
+void meet_at_master(const LaunchFlags& flags, const Machine& machine, const Cards& cards,
+                    Job& job) {
+  refuse_lists(flags, "--master");
+  check_number(flags.nnodes, "--nnodes");
+  const int nodes = flags.nnodes.value_or(1);
+  std::optional<int> rank = flags.rank;
+  if (const std::string index = machine.variable("JOB_COMPLETION_INDEX"); !rank && !index.empty())
+    rank = number_in("JOB_COMPLETION_INDEX", index, 0);
+  check<ConfigError>(!rank || (*rank >= 0 && *rank < nodes), "--rank is ", rank.value_or(0),
+                     ", expected 0 to ", nodes - 1, ", as --nnodes is ", nodes);
+  job.master = named("--master", [&] { return parse_endpoint(flags.master); });
+  check<ConfigError>(job.master->port != 0, "--master is ", flags.master,
+                     ", expected a port that the other machines can know");
+  job.nodes = nodes;
+  offer(flags, cards, job);
+  job.meeting = {.at = *job.master,
+                 .head = machine.is(job.master->host) && rank.value_or(0) == 0,
+                 .nodes = numbered(nodes, "node"),
+                 .offers = true,
+                 .rank = rank};
+}
+
+/// Which of the processes that the flags count this task is.
+ProcessKind kind_of_task(const LaunchFlags& flags, int rank) {
+  const int servers = flags.server_num.value_or(0), workers = flags.worker_num.value_or(0);
+  if (rank < servers) return ProcessKind::server;
+  return rank < servers + workers ? ProcessKind::worker : ProcessKind::heter_worker;
+}
+
+void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards& cards, Job& job) {
+  refuse_lists(flags, engine.name);
+  int total = flags.server_num.value_or(0) + flags.worker_num.value_or(0);
+  if (job.mode == LaunchMode::heterogeneous)
+    total += number_in("--heter_worker_num", flags.heter_worker_num, 0);
+  const bool ranks = job.mode == LaunchMode::collective;
+  const bool task_each = ranks ? !flags.nproc_per_node : total == engine.tasks;
+  check<ConfigError>(task_each || engine.tasks == engine.nodes, engine.name, " has started ",
+                     engine.tasks, " tasks on ", engine.nodes, " nodes, but the flags count ",
+                     ranks ? flags.nproc_per_node.value_or(0) : total,
+                     " processes, expected as many tasks, or one task for each node");
+  check<ConfigError>(engine.meet.has_value(), engine.name,
+                     " does not say where its tasks can meet, expected --master HOST:PORT");
+  if (task_each)
+    job.members.push_back({.kind = ranks ? ProcessKind::worker : kind_of_task(flags, engine.rank)});
+  else
+    offer(flags, cards, job);
+  job.nodes = engine.tasks;
+  job.meeting = {.at = *engine.meet,
+                 .head = engine.head,
+                 .nodes = numbered(engine.tasks, "task"),
+                 .offers = true,
+                 .rank = engine.rank};
+}
+
+void list_members(const LaunchFlags& flags, const Machine& machine, const Cards& cards, Job& job) {
+  Lists lists(flags, job);
+  if (job.mode == LaunchMode::collective) {
+    const std::string endpoints = machine.variable("DISTRIBUTED_TRAINER_ENDPOINTS");
+    const bool cloud = !endpoints.empty() && flags.ips == machine.variable("PADDLE_TRAINERS");
+    if (cloud)
+      lists.add(ProcessKind::worker,
+                named("DISTRIBUTED_TRAINER_ENDPOINTS", [&] { return parse_endpoints(endpoints); }));
+    else
+      lists.read_ranks(split(flags.ips.empty() ? kLoopback : flags.ips), ranks_here(flags, cards),
+                       flags.start_port.value_or(kRankPort));
+  } else {
+    lists.read_servers_and_workers();
+    if (job.mode == LaunchMode::heterogeneous) lists.read_heter_workers();
+    lists.read_coordinators();
   }
+  place_on_hosts(machine, job);
+  check_distinct(job);
+}
+
+/// Where Gloo's processes would meet, in case a program uses it.
+std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const Job& job) {
+  if (job.mode == LaunchMode::collective || job.members.empty()) return std::nullopt;
+  const Endpoint& first = job.members.front().at;
+  if (flags.http_port) return Endpoint{first.host, static_cast<uint16_t>(*flags.http_port)};
+  if (!job.meeting) return Endpoint{first.host, 0};
+  const size_t port = kServerPort + job.members.size();
+  return Endpoint{first.host, static_cast<uint16_t>(std::min<size_t>(port, UINT16_MAX))};
+}
+
+}  // namespace
+
+const char* name_of(ProcessKind kind) {
+  switch (kind) {
+    case ProcessKind::server:
+      return "server";
+    case ProcessKind::heter_worker:
+      return "heter_worker";
+    case ProcessKind::coordinator:
+      return "coordinator";
+    case ProcessKind::worker:
+      break;
+  }
+  return "worker";
+}
+
+bool Job::is_here(const Member& member) const {
+  return std::ranges::find(here, member.node) != here.end();
+}
+
+std::vector<Member> Job::of(ProcessKind kind) const {
+  std::vector<Member> found;
+  std::ranges::copy_if(members, std::back_inserter(found),
+                       [kind](const Member& member) { return member.kind == kind; });
+  return found;
+}
+
+size_t Job::count(ProcessKind kind) const {
+  return static_cast<size_t>(std::ranges::count(members, kind, &Member::kind));
+}
+
+Job make_job(const LaunchFlags& typed, const Machine& machine) {
+  check_values(typed);
+  Job job;
+  job.mode = mode_of(typed);
+  const LaunchFlags flags =
+      job.mode == LaunchMode::collective ? with_paddle_cloud(typed, machine) : typed;
+  job.id = flags.job_id;
   job.log_dir = flags.log_dir;
   job.env = read_env(flags.env);
   job.command = flags.command;
-  const auto cards = machine.environment.find("CUDA_VISIBLE_DEVICES");
-  if (cards != machine.environment.end() && !cards->second.empty())
-    job.cards = split(cards->second);
+  job.max_restart = flags.max_restart;
   job.grace = std::chrono::milliseconds(std::llround(flags.grace * 1000));
+  if (const std::string gloo = machine.variable("PADDLE_WITH_GLOO"); !gloo.empty())
+    job.with_gloo = gloo;
+  const Cards cards = find_cards(flags, machine);
+  const auto engine = is_list(flags) ? std::nullopt : find_engine(machine);
+  if (!flags.master.empty()) {
+    meet_at_master(flags, machine, cards, job);
+  } else if (engine) {
+    meet_in_engine(flags, *engine, cards, job);
+  } else {
+    check<ConfigError>(!flags.nnodes || *flags.nnodes == 1, "--nnodes is ",
+                       flags.nnodes.value_or(1), ", expected --master to say where they meet");
+    list_members(flags, machine, cards, job);
+  }
+  if (job.meeting)
+    job.meeting->within = std::chrono::milliseconds(std::llround(flags.timeout * 1000));
+  deal_cards(cards, job);
+  job.http = http_endpoint(flags, job);
+  const auto here = static_cast<size_t>(
+      std::ranges::count_if(job.members, [&](const Member& each) { return job.is_here(each); }));
+  check<ConfigError>(here > 0, "the flags start no process here, expected at least one");
+  check<ConfigError>(here <= machine.process_limit, "the job starts ", here,
+                     " processes here, but this machine allows ", machine.process_limit);
   return job;
 }
 

@@ -3,102 +3,131 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "argosy/launch/descriptor.h"
+#include "argosy/launch/flags.h"
 #include "argosy/net/endpoint.h"
 
 namespace argosy {
 
 using Variables = std::map<std::string, std::string>;
 
-/// The command line of fleetrun as it was typed.
-struct LaunchFlags {
-  std::optional<int> server_num = {}, worker_num = {};
-  std::string servers = {}, workers = {};  // "host:port,host:port"; workers may come without ports
-  std::string log_dir = "log";
-  std::vector<std::string> env = {};  // "NAME=VALUE", for every process
-  double grace = 10;                  // seconds
-  std::vector<std::string> command = {};
-};
-
 /// What a job depends on besides its flags.
 struct Machine {
-  Variables environment;
-  std::vector<std::string> hosts;  // names and addresses of this machine
+  Variables environment = {};
+  std::vector<std::string> hosts = {};  // names and addresses of this machine
+  size_t process_limit = SIZE_MAX;      // that may still be started here
+  /// Whether a name is one of this machine's; asked where `hosts` does not have it.
+  std::function<bool(const std::string&)> resolves_here = {};
+
+  bool is(const std::string& host) const;
+  /// "" where it is not set.
+  std::string variable(const std::string& name) const;
 };
 Machine this_machine();
 
-/// A job that has been checked. Every machine of it has the same lists and starts its own part.
-struct Job {
-  std::vector<Endpoint> servers, workers;  // a port of 0: any that is free
-  std::vector<std::string> hosts_here;     // those of the lists that are this machine
-  std::string log_dir;
-  Variables env;
-  std::vector<std::string> cards;  // CUDA_VISIBLE_DEVICES; the workers take turns
-  std::chrono::milliseconds grace;
-  std::vector<std::string> command;
+enum class LaunchMode : uint8_t { collective, servers, heterogeneous };
+enum class ProcessKind : uint8_t { server, worker, heter_worker, coordinator };
+const char* name_of(ProcessKind kind);  // "server", "worker", "heter_worker", "coordinator"
 
-  bool is_here(const Endpoint& endpoint) const;
+/// One process of a job, wherever it runs.
+struct Member {
+  ProcessKind kind = ProcessKind::worker;
+  Endpoint at = {};                     // a port of 0: any that is free
+  int node = 0;                         // the launcher that starts it
+  int stage = 1;                        // of a heterogeneous job; workers are 1
+  std::string device = {};              // of its stage: "cpu", "gpu"
+  std::vector<std::string> cards = {};  // that it computes on
+
+  bool operator==(const Member&) const = default;
+};
+
+/// Where the launchers of a job meet before anything starts.
+struct Meeting {
+  Endpoint at = {};                       // of the launcher that takes the others in
+  bool head = false;                      // that is this one
+  std::vector<std::string> nodes = {};    // what each is called: "10.0.0.2", "node 1"
+  bool offers = false;                    // addresses are found at the meeting, not listed before
+  std::optional<int> rank = {};           // wanted, where ranks are not given by the lists
+  std::chrono::milliseconds within = {};  // for all to come
+};
+
+/// A job that has been checked. Every machine of it has the same members and starts its own.
+struct Job {
+  LaunchMode mode = LaunchMode::collective;
+  std::vector<Member> members = {};     // by kind; before a meeting that offers, those of this node
+  std::vector<int> here = {0};          // nodes that this launcher is
+  std::optional<Meeting> meeting = {};  // with several machines
+  std::string id = "default";
+  std::optional<Endpoint> master = {};  // --master, which programs are told of
+  std::optional<Endpoint> http = {};    // of Gloo; a port of 0: any that is free
+  int nodes = 1;
+  std::string with_gloo = "0";
+  std::string log_dir = "log";
+  Variables env = {};  // for all, by --env
+  std::chrono::milliseconds grace = {};
+  int max_restart = 0;
+  std::vector<std::string> command = {};
+
+  bool is_here(const Member& member) const;
+  std::vector<Member> of(ProcessKind kind) const;
+  size_t count(ProcessKind kind) const;
 };
 
 /// Pure. Throws ConfigError naming the flag.
 Job make_job(const LaunchFlags& flags, const Machine& machine);
 
-/// The sockets of this machine's servers, listening; by server, closed ones elsewhere.
+/// The sockets of this machine's members, listening; by member, closed ones where it has none.
 struct Reservation {
-  Job job;  // with all ports known
+  Job job;  // with the ports of this machine's members known
   std::vector<Descriptor> sockets;
 };
-/// Binds, so that nobody can take a port between its choice and its use: the servers inherit the
-/// sockets. Throws IoError naming the address that cannot be had.
+/// Binds, so that nobody can take a port between its choice and its use: members that listen
+/// inherit the sockets. Throws IoError naming the address that cannot be had, and who has it.
 Reservation reserve_ports(Job job);
-
-enum class ProcessKind : uint8_t { server, worker };
 
 /// One process to start.
 struct Process {
-  ProcessKind kind;
-  int index;  // among all of its kind, here or elsewhere
-  std::string log_file;
-  Variables env;                   // on top of the launcher's own environment
-  std::vector<std::string> unset;  // taken out of it before
-  std::vector<std::string> argv;
+  ProcessKind kind = ProcessKind::worker;
+  int index = 0;  // among all of its kind, here or elsewhere
+  std::string log_file = {};
+  Variables env = {};                   // on top of the launcher's own environment
+  std::vector<std::string> unset = {};  // taken out of it before
+  std::vector<std::string> argv = {};
+  int member = -1;  // its place in Job::members
 
   std::string name() const;  // "worker 1"
 };
 
-/// The descriptors that a process inherits: a server its socket (ARGOSY_LISTEN_FD), everyone the
-/// pipe for reports (ARGOSY_PROGRESS_FD, lines of progress_view.h).
+/// The descriptors that a process inherits: one that listens its socket (ARGOSY_LISTEN_FD),
+/// everyone the pipe for reports (ARGOSY_PROGRESS_FD, lines of progress_view.h).
 inline constexpr int kListenFd = 3, kProgressFd = 4;
 
 /// This machine's part of the job. Pure. Throws ConfigError for --env of a variable that is set
 /// here.
 std::vector<Process> plan_processes(const Job& job);
-/// What --dry-run prints.
+/// What --dry-run prints, for people or as JSON.
 std::string plan_text(const std::vector<Process>& processes);
-/// "2 servers, 2 workers; logs in log/"
-std::string banner(const Job& job);
+std::string plan_json(const Job& job, const std::vector<Process>& processes);
 
-/// How the end of a job is brought about and where it is shown.
-struct Supervision {
-  std::chrono::milliseconds grace;  // between asking a process to end and killing it
-  bool workers_elsewhere = false;   // then servers end by themselves, they may be needed yet
-  std::FILE* out = stdout;          // the first worker's log, and the progress of all
-  std::FILE* errors = stderr;
-};
+/// "2 servers, 1 of 2 workers": the members of a job, and how many of them start here.
+std::string summary(const Job& job);
+/// The flags as Paddle's launcher prints them.
+std::string configuration_text(const LaunchFlags& flags);
+/// The first process of each kind with its environment, as Paddle's launcher prints it.
+std::string environment_text(const std::vector<Process>& processes, std::string_view time);
 
-/// Starts all, waits, and returns the exit code of the job; no process is left then, nor if the
-/// launcher itself is killed. The first that fails ends the others and gives its code (128 +
-/// signal). When the workers are done, servers have `grace` to end by themselves. SIGINT, SIGTERM,
-/// SIGHUP and SIGQUIT are passed on; a second one kills. To be called from the main thread.
-int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
-              const Supervision& supervision);
+/// The command as it is run: a .py file by Python; a name is looked for beside fleetrun and in
+/// PATH; tools/NAME.py that is not there is the one shipped with argosy. Throws ConfigError.
+std::vector<std::string> find_command(const std::vector<std::string>& command);
 
-/// All of the above.
-int run_job(Job job);
+/// Makes the folder and checks that it can be written. Throws ConfigError.
+void prepare_log_dir(const std::string& folder);
 
 }  // namespace argosy

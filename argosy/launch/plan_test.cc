@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 #include "argosy/launch/launcher.h"
@@ -8,14 +10,11 @@ namespace argosy {
 namespace {
 
 Job two_machines(const std::string& here) {
-  return {.servers = {{"10.0.0.1", 6170}, {"10.0.0.2", 6170}},
-          .workers = {{"10.0.0.1", 6172}, {"10.0.0.1", 6173}, {"10.0.0.2", 6174}},
-          .hosts_here = {here},
-          .log_dir = "log",
-          .env = {{"OMP_NUM_THREADS", "1"}},
-          .cards = {},
-          .grace = std::chrono::seconds(10),
-          .command = {"train.py", "-m", "a b.yaml"}};
+  return make_job({.servers = "10.0.0.1:6170,10.0.0.2:6170",
+                   .workers = "10.0.0.1:6172,10.0.0.1:6173,10.0.0.2:6174",
+                   .env = {"OMP_NUM_THREADS=1"},
+                   .command = {"train.py", "-m", "a b.yaml"}},
+                  {.environment = {{"POD_IP", here}}});
 }
 
 TEST(LaunchPlan, EveryMachineStartsItsPart) {
@@ -28,26 +27,53 @@ TEST(LaunchPlan, EveryMachineStartsItsPart) {
 
 TEST(LaunchPlan, TakesProxiesAndWhatAnotherLauncherSetOutOfTheEnvironment) {
   for (const Process& process : plan_processes(two_machines("10.0.0.1")))
-    EXPECT_EQ(process.unset, (std::vector<std::string>{"http_proxy", "https_proxy",
-                                                       "ARGOSY_LISTEN_FD", "ARGOSY_PROGRESS_FD"}));
-}
-
-TEST(LaunchPlan, OnlyPythonFilesNeedPython) {
-  Job job = two_machines("10.0.0.2");
-  EXPECT_EQ(plan_processes(job).front().argv,
-            (std::vector<std::string>{"python3", "-u", "train.py", "-m", "a b.yaml"}));
-  job.command = {"argosy", "train.py"};
-  EXPECT_EQ(plan_processes(job).front().argv, job.command);
+    for (const char* name : {"http_proxy", "https_proxy", "ARGOSY_RESTART", "PADDLE_PSERVERS"})
+      EXPECT_NE(std::ranges::find(process.unset, name), process.unset.end()) << name;
 }
 
 TEST(LaunchPlan, WorkersTakeTurnsWithTheCards) {
-  Job job = two_machines("10.0.0.1");
-  job.cards = {"2"};
-  EXPECT_FALSE(plan_processes(job).front().env.contains("CUDA_VISIBLE_DEVICES"));
-  EXPECT_EQ(plan_processes(job)[2].env.at("CUDA_VISIBLE_DEVICES"), "2");
-  job.cards = {"4", "7"};
-  EXPECT_EQ(plan_processes(job)[1].env.at("CUDA_VISIBLE_DEVICES"), "4");
-  EXPECT_EQ(plan_processes(job)[2].env.at("CUDA_VISIBLE_DEVICES"), "7");
+  const auto plan = [](const std::string& cards) {
+    return plan_processes(make_job({.server_num = 1, .worker_num = 2, .command = {"train"}},
+                                   {.environment = {{"CUDA_VISIBLE_DEVICES", cards}}}));
+  };
+  EXPECT_FALSE(plan("2")[0].env.contains("CUDA_VISIBLE_DEVICES"));
+  EXPECT_EQ(plan("2")[2].env.at("CUDA_VISIBLE_DEVICES"), "2");
+  EXPECT_EQ(plan("4,7")[1].env.at("CUDA_VISIBLE_DEVICES"), "4");
+  EXPECT_EQ(plan("4,7")[2].env.at("CUDA_VISIBLE_DEVICES"), "7");
+  EXPECT_EQ(plan("")[2].env.at("CUDA_VISIBLE_DEVICES"), "0");
+}
+
+TEST(LaunchPlan, FirstReleasesKnewOnePortForAllServers) {
+  const auto env = [](const std::string& servers) {
+    return plan_processes(make_job({.servers = servers, .workers = "a:1", .command = {"train"}},
+                                   {.environment = {{"POD_IP", "a"}}}))
+        .back()
+        .env;
+  };
+  const Variables same = env("a:6174,b:6174"), different = env("a:6174,b:6175");
+  EXPECT_EQ(same.at("PADDLE_PSERVER_IPS"), "a,b");
+  EXPECT_EQ(same.at("PADDLE_PSERVER_PORT"), "6174");
+  EXPECT_EQ(same.at("PADDLE_TRAINING_ROLE"), "TRAINER");
+  EXPECT_FALSE(different.contains("PADDLE_PSERVER_IPS"));
+}
+
+TEST(LaunchPlan, HeterogeneousWorkersKnowTheirNeighbours) {
+  expect_golden("launch_plan_heter.txt",
+                plan_text(plan_processes(make_job({.http_port = 8,
+                                                   .heter_devices = "cpu;gpu",
+                                                   .servers = "a:1",
+                                                   .workers = "a:2,a:3",
+                                                   .heter_workers = "a:4;a:5,a:6",
+                                                   .coordinators = "a:7",
+                                                   .command = {"train"}},
+                                                  {.environment = {{"POD_IP", "a"}}}))));
+}
+
+TEST(LaunchPlan, RanksOfSeveralMachines) {
+  expect_golden("launch_plan_ranks.txt",
+                plan_text(plan_processes(make_job(
+                    {.nproc_per_node = 2, .ips = "a,b", .gpus = "0,1,2,3", .command = {"train"}},
+                    {.environment = {{"POD_IP", "b"}}}))));
 }
 
 TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
@@ -58,11 +84,31 @@ TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
 }
 
 TEST(LaunchPlan, BannerCountsWhatStartsHere) {
-  EXPECT_EQ(banner(two_machines("10.0.0.1")), "1 of 2 servers, 2 of 3 workers; logs in log/");
+  EXPECT_EQ(summary(two_machines("10.0.0.1")), "1 of 2 servers, 2 of 3 workers; logs in log/");
   Job job = two_machines("10.0.0.1");
-  job.hosts_here.emplace_back("10.0.0.2");
-  job.servers.pop_back();
-  EXPECT_EQ(banner(job), "1 server, 3 workers; logs in log/");
+  job.here = {0, 1};
+  job.members.erase(job.members.begin());
+  EXPECT_EQ(summary(job), "1 server, 3 workers; logs in log/");
+}
+
+TEST(LaunchPlan, FlagsAndEnvironmentArePrintedAsPaddleDoes) {
+  const LaunchFlags flags = {.gpus = "0,1,2,3", .command = {"train.py"}};
+  const LaunchFlags more = {.server_num = 2,
+                            .workers = "a,b",
+                            .env = {"A=1"},
+                            .max_restart = 3,
+                            .command = {"argosy", "train", "-m", "config.yaml"}};
+  Job job = make_job(flags, {});
+  for (Member& member : job.members) member.at.port = 33360;
+  expect_golden("launch_banner.txt",
+                configuration_text(flags) +
+                    environment_text(plan_processes(job), "2020-01-31 06:09:36,185") +
+                    configuration_text(more));
+}
+
+TEST(LaunchPlan, IsJsonForPrograms) {
+  expect_golden("launch_plan.json",
+                plan_json(two_machines("10.0.0.2"), plan_processes(two_machines("10.0.0.2"))));
 }
 
 }  // namespace

@@ -36,13 +36,14 @@ bool answers(const Endpoint& endpoint) {
 
 TEST(ReservePorts, ServersListenAndAllPortsDiffer) {
   const Reservation reserved = reserve_ports(job_of({.server_num = 2, .worker_num = 3}));
-  ASSERT_EQ(reserved.sockets.size(), 2U);
-  for (size_t index = 0; index < 2; ++index) {
-    EXPECT_TRUE(listens(reserved.sockets[index]));
-    EXPECT_TRUE(answers(reserved.job.servers[index]));
+  ASSERT_EQ(reserved.sockets.size(), 5U);
+  std::vector<Endpoint> all;
+  for (size_t index = 0; index < 5; ++index) {
+    const bool server = index < 2;
+    EXPECT_EQ(listens(reserved.sockets[index]), server);
+    EXPECT_EQ(answers(reserved.job.members[index].at), server);
+    all.push_back(reserved.job.members[index].at);
   }
-  std::vector<Endpoint> all = reserved.job.servers;
-  all.insert(all.end(), reserved.job.workers.begin(), reserved.job.workers.end());
   std::ranges::sort(all);
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
   EXPECT_NE(all.front().port, 0);
@@ -50,19 +51,27 @@ TEST(ReservePorts, ServersListenAndAllPortsDiffer) {
 
 TEST(ReservePorts, NamesTheAddressThatIsTaken) {
   const Reservation first = reserve_ports(job_of({.server_num = 1, .worker_num = 1}));
-  const std::string taken = first.job.servers[0].text();
+  const std::string taken = first.job.members[0].at.text();
   EXPECT_EQ(
       message_of<IoError>([&] { reserve_ports(job_of({.worker_num = 1, .servers = taken})); }),
       "cannot listen on " + taken + ": Address already in use");
 }
 
+TEST(ReservePorts, RanksListenToo) {
+  const Reservation reserved = reserve_ports(job_of({.nproc_per_node = 2}));
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(listens(reserved.sockets[rank]));
+    EXPECT_TRUE(answers(reserved.job.members[rank].at));
+  }
+}
+
 TEST(ReservePorts, LeavesOtherMachinesAlone) {
   Job job = job_of({.servers = "127.0.0.1:0", .workers = "127.0.0.1:1"});
-  job.servers.push_back({"192.0.2.1", 6170});
+  job.members.push_back({.kind = ProcessKind::server, .at = {"192.0.2.1", 6170}, .node = 1});
   const Reservation reserved = reserve_ports(std::move(job));
   EXPECT_TRUE(listens(reserved.sockets[0]));
-  EXPECT_EQ(reserved.sockets[1].get(), -1);
-  EXPECT_EQ(reserved.job.servers[1].port, 6170);
+  EXPECT_EQ(reserved.sockets[2].get(), -1);
+  EXPECT_EQ(reserved.job.members[2].at.port, 6170);
 }
 
 }  // namespace

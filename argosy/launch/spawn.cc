@@ -120,14 +120,16 @@ std::string Ending::text() const {
          strsignal(WTERMSIG(status)) + ")";
 }
 
-RunningProcess::RunningProcess(const Process& process, int listening, int progress, Guard& guard)
+RunningProcess::RunningProcess(const Process& process, const Inheritance& inheritance, Guard& guard)
     : guard_(guard) {
   std::vector<std::string> argv = process.argv, env = environment_of(process);
   const std::vector<char*> argv_pointers = pointers(argv), env_pointers = pointers(env);
   const Descriptor input = open_above("/dev/null", O_RDONLY),
-                   log = open_above(process.log_file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
-                   socket = listening < 0 ? Descriptor() : above_inherited(listening),
-                   reports = above_inherited(progress);
+                   log = open_above(process.log_file, O_WRONLY | O_CREAT | O_APPEND |
+                                                          (inheritance.goes_on ? 0 : O_TRUNC)),
+                   socket = inheritance.listening < 0 ? Descriptor()
+                                                      : above_inherited(inheritance.listening),
+                   reports = above_inherited(inheritance.progress);
   const Start start{.argv = argv_pointers.data(),
                     .env = env_pointers.data(),
                     .input = input.get(),

@@ -22,10 +22,14 @@ struct Ending {
 /// killed and the process waited for.
 class RunningProcess {
  public:
-  /// `listening` becomes its kListenFd (-1: it has none), `progress` its kProgressFd. Throws
-  /// IoError; a command that cannot be run is an ending with status 126 or 127 and a line in the
-  /// log.
-  RunningProcess(const Process& process, int listening, int progress, Guard& guard);
+  /// What it gets from the launcher.
+  struct Inheritance {
+    int listening, progress;  // become its kListenFd (-1: it has none) and kProgressFd
+    bool goes_on = false;     // its log does; else it begins anew
+  };
+  /// Throws IoError; a command that cannot be run is an ending with status 126 or 127 and a line in
+  /// the log.
+  RunningProcess(const Process& process, const Inheritance& inheritance, Guard& guard);
   ~RunningProcess();
   RunningProcess(const RunningProcess&) = delete;
   RunningProcess& operator=(const RunningProcess&) = delete;
@@ -34,6 +38,7 @@ class RunningProcess {
   std::optional<Ending> ended();
   /// To all of its group.
   void signal(int number);
+  pid_t pid() const { return pid_; }
 
  private:
   void wait();

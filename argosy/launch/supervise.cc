@@ -1,3 +1,5 @@
+#include "argosy/launch/supervise.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -10,11 +12,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/launcher.h"
+#include "argosy/base/json.h"
 #include "argosy/launch/progress_view.h"
 #include "argosy/launch/screen.h"
 #include "argosy/launch/spawn.h"
@@ -27,7 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kLook = 100ms;  // how often the first worker's log is looked at
 constexpr auto kTerminalPeriod = 200ms, kPlainPeriod = 5000ms;
-constexpr size_t kLastLines = 5;
+constexpr auto kLinger = 500ms;  // for servers to end by themselves when the workers are done
+constexpr auto kFirstPause = 100ms, kLongestPause = 5000ms;  // before a process is started again
+constexpr size_t kLastLines = 20;
 constexpr size_t kLongestReport = 65536;  // bytes
 
 /// Signals arrive by a descriptor while this lives.
@@ -113,9 +116,83 @@ class ProgressPipe {
   std::string waiting_;
 };
 
-struct Member {
+/// A process of the job, from its first start to its last end.
+struct Charge {
   const Process* process;
-  std::unique_ptr<RunningProcess> running;  // null once it has ended
+  std::unique_ptr<RunningProcess> running = {};  // null while it does not run
+  int restarts = 0;
+  std::optional<Clock::time_point> restart_at = {};  // it failed and is to be started again
+
+  bool over() const { return running == nullptr && !restart_at; }
+};
+
+/// What there is to say, for people or as lines of JSON.
+class Speaker {
+ public:
+  Speaker(Screen& screen, bool json) : screen_(screen), json_(json) {}
+
+  void say(const std::string& text) const { event("message", nullptr, {}, text); }
+  void started(const Process& process, pid_t pid) const {
+    if (json_)
+      screen_.message(
+          fmt::format(R"({{"event": "started", "kind": "{}", "index": {}, "pid": {}, "log": {}}})",
+                      name_of(process.kind), process.index, pid, json_string(process.log_file)));
+  }
+  /// `text` is what people read; "" for what only programs want to know.
+  void event(const char* name, const Process* process, std::optional<int> code,
+             const std::string& text) const {
+    if (!json_) {
+      if (!text.empty()) screen_.message("fleetrun: " + text);
+      return;
+    }
+    std::string line = fmt::format("{{\"event\": \"{}\"", name);
+    if (process != nullptr)
+      line +=
+          fmt::format(", \"kind\": \"{}\", \"index\": {}", name_of(process->kind), process->index);
+    if (code) line += fmt::format(", \"code\": {}", *code);
+    if (!text.empty()) line += ", \"text\": " + json_string(text);
+    screen_.message(line + "}");
+  }
+
+ private:
+  Screen& screen_;
+  bool json_;
+};
+
+/// The logs that are shown while they grow.
+class Tails {
+ public:
+  Tails(const std::vector<Process>& processes, bool all) {
+    for (const Process& process : processes) {
+      if (!all && process.kind != ProcessKind::worker) continue;
+      tails_.push_back({all ? "[" + process.name() + "] " : "", LogTail(process.log_file)});
+      if (!all) return;
+    }
+  }
+  void show(Screen& screen) {
+    for (Tail& tail : tails_) print(screen, tail, tail.log.read());
+  }
+  void show_rest(Screen& screen) {
+    for (Tail& tail : tails_) print(screen, tail, tail.log.read_rest());
+  }
+
+ private:
+  struct Tail {
+    std::string prefix;
+    LogTail log;
+  };
+  static void print(Screen& screen, const Tail& tail, const std::string& lines) {
+    if (lines.empty()) return;
+    if (tail.prefix.empty()) return screen.text(lines);
+    std::string text;
+    for (size_t begin = 0; begin < lines.size();) {
+      const size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
+      text += tail.prefix + lines.substr(begin, end - begin);
+      begin = end;
+    }
+    screen.text(text);
+  }
+  std::vector<Tail> tails_;
 };
 
 class Supervisor {
@@ -124,33 +201,36 @@ class Supervisor {
              const Supervision& supervision)
       : supervision_(supervision),
         screen_(supervision.out, supervision.errors),
+        speaker_(screen_, supervision.json),
         view_(
             static_cast<size_t>(std::ranges::count(processes, ProcessKind::worker, &Process::kind)),
-            screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod) {
+            screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod),
+        sockets_(std::move(sockets)) {
     for (const Process& process : processes) {
-      const bool server = process.kind == ProcessKind::server;
-      const int listening = server ? sockets[static_cast<size_t>(process.index)].get() : -1;
-      members_.push_back({&process, std::make_unique<RunningProcess>(
-                                        process, listening, progress_.write_end(), guard_)});
-      if (!server && !tail_) tail_.emplace(process.log_file);
+      charges_.push_back({.process = &process});
+      start(charges_.back());
     }
+    tails_.emplace(processes, supervision.log_all);
+    // Who may be started again needs them; else a port is free when its process is gone.
+    if (supervision.max_restart > 0) return;
     progress_.close_write_end();
-    sockets.clear();  // the servers have them now, and a port is free when its server is gone
-    has_workers_ = left(ProcessKind::worker) > 0;
+    sockets_.clear();
   }
 
   int run() {
-    while (!members_.empty()) {
+    while (!finished()) {
       wait();
       if (const auto signal = signals_.next()) on_signal(*signal);
-      reap(ProcessKind::worker);  // first: servers may end because all workers have
-      reap(ProcessKind::server);
+      reap(true);  // first: servers may end because all workers have
+      reap(false);
+      if (supervision_.launchers != nullptr) confer(*supervision_.launchers);
       advance();
       show();
     }
-    if (tail_) screen_.text(tail_->read_rest());
+    tails_->show_rest(screen_);
     if (const auto line = view_.last()) screen_.progress(*line);
     screen_.settle();
+    speaker_.event("over", nullptr, code_, "");
     return code_;
   }
 
@@ -161,72 +241,135 @@ class Supervisor {
     stopping,      // all that is left has been asked to end
   };
 
-  size_t left(ProcessKind kind) const {
-    return static_cast<size_t>(std::ranges::count_if(
-        members_, [kind](const Member& member) { return member.process->kind == kind; }));
+  bool anyone(bool workers) const {
+    return std::ranges::any_of(charges_, [&](const Charge& charge) {
+      return !charge.over() && (charge.process->kind == ProcessKind::worker) == workers;
+    });
+  }
+  /// Nobody is left, and nobody elsewhere needs to hear from here.
+  bool finished() const {
+    if (anyone(true) || anyone(false)) return false;
+    return phase_ != Phase::running || supervision_.launchers == nullptr || all_done_;
+  }
+
+  void start(Charge& charge) {
+    Process process = *charge.process;
+    if (charge.restarts > 0) process.env["ARGOSY_RESTART"] = std::to_string(charge.restarts);
+    const auto member = static_cast<size_t>(process.member);
+    const int listening =
+        process.member >= 0 && member < sockets_.size() ? sockets_[member].get() : -1;
+    charge.restart_at.reset();
+    charge.running = std::make_unique<RunningProcess>(
+        process,
+        RunningProcess::Inheritance{.listening = listening,
+                                    .progress = progress_.write_end(),
+                                    .goes_on = charge.restarts > 0},
+        guard_);
+    speaker_.started(process, charge.running->pid());
   }
 
   void wait() {
-    std::array<pollfd, 2> ready{pollfd{signals_.fd(), POLLIN, 0},
-                                pollfd{progress_.read_end(), POLLIN, 0}};
+    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}, {progress_.read_end(), POLLIN, 0}};
+    if (supervision_.launchers != nullptr)
+      for (const int fd : supervision_.launchers->descriptors()) ready.push_back({fd, POLLIN, 0});
     ::poll(ready.data(), ready.size(), static_cast<int>(kLook / 1ms));
   }
 
   void on_signal(int signal) {
     constexpr int kSignalled = 128;
     if (phase_ == Phase::stopping) return kill_left();
-    screen_.message(fmt::format("fleetrun: signal {} ({}), stopping", signal, strsignal(signal)));
+    const std::string text = fmt::format("signal {} ({}), stopping", signal, strsignal(signal));
+    speaker_.event("signal", nullptr, signal, text);
     code_ = kSignalled + signal;
+    tell_others(text);
     stop(signal);
   }
 
-  void reap(ProcessKind kind) {
-    for (Member& member : members_) {
-      if (member.process->kind != kind) continue;
-      const std::optional<Ending> ending = member.running->ended();
+  void reap(bool workers) {
+    for (Charge& charge : charges_) {
+      if ((charge.process->kind == ProcessKind::worker) != workers || !charge.running) continue;
+      const std::optional<Ending> ending = charge.running->ended();
       if (!ending) continue;
-      member.running.reset();
-      on_end(*member.process, *ending);
+      charge.running.reset();
+      on_end(charge, *ending);
     }
-    std::erase_if(members_, [](const Member& member) { return member.running == nullptr; });
   }
 
-  void on_end(const Process& process, const Ending& ending) {
+  void on_end(Charge& charge, const Ending& ending) {
+    const Process& process = *charge.process;
+    speaker_.event("ended", &process, ending.exit_code(), "");
     if (phase_ == Phase::stopping) return;
-    if (!ending.ok()) return fail_with(process, "failed: " + ending.text(), ending.exit_code());
-    if (process.kind == ProcessKind::server && has_workers_ && !early_)
+    if (!ending.ok()) return on_failure(charge, ending);
+    if (process.kind != ProcessKind::worker && phase_ == Phase::running && !early_)
       early_ = {&process, Clock::now() + supervision_.grace};
   }
 
-  /// One line on what happened, and the end of the log.
-  void fail_with(const Process& process, const std::string& how, int code) {
-    if (tail_) screen_.text(tail_->read());
+  void on_failure(Charge& charge, const Ending& ending) {
+    const std::string how = "failed: " + ending.text();
+    if (phase_ != Phase::running || charge.restarts >= supervision_.max_restart)
+      return fail_with(*charge.process, how, ending.exit_code());
+    const auto pause = std::min<std::chrono::milliseconds>(
+        kFirstPause * (1 << std::min(charge.restarts, 6)), kLongestPause);
+    ++charge.restarts;
+    charge.restart_at = Clock::now() + pause;
+    const std::string text =
+        explanation(*charge.process, how) +
+        fmt::format("\nfleetrun: {} is started again ({} of {})", charge.process->name(),
+                    charge.restarts, supervision_.max_restart);
+    speaker_.event("restart", charge.process, ending.exit_code(), text);
+  }
+
+  /// What happened, and the end of the log.
+  static std::string explanation(const Process& process, const std::string& how) {
     std::string lines = last_lines(process.log_file, kLastLines, "  ");
     if (!lines.empty()) lines.pop_back();
-    screen_.message(fmt::format("fleetrun: {} {}; {} {}{}", process.name(), how, process.log_file,
-                                lines.empty() ? "is empty" : "ends with:\n", lines));
+    return fmt::format("{} {}; {} {}{}", process.name(), how, process.log_file,
+                       lines.empty() ? "is empty" : "ends with:\n", lines);
+  }
+
+  void fail_with(const Process& process, const std::string& how, int code) {
+    tails_->show(screen_);
+    const std::string text = explanation(process, how);
+    speaker_.event("failed", &process, code, text);
     code_ = code;
+    tell_others(text);
     stop(SIGTERM);
+  }
+
+  void tell_others(const std::string& text) const {
+    if (supervision_.launchers != nullptr) supervision_.launchers->fail(text, code_);
   }
 
   void stop(int signal) {
     phase_ = Phase::stopping;
     deadline_ = Clock::now() + supervision_.grace;
-    for (Member& member : members_)
-      if (member.running) member.running->signal(signal);
+    for (Charge& charge : charges_) {
+      charge.restart_at.reset();
+      if (charge.running) charge.running->signal(signal);
+    }
   }
 
   void kill_left() {
-    for (Member& member : members_)
-      if (member.running) member.running->signal(SIGKILL);
+    for (Charge& charge : charges_)
+      if (charge.running) charge.running->signal(SIGKILL);
+  }
+
+  /// What the launchers of the other machines say.
+  void confer(Launchers& launchers) {
+    launchers.tend(Clock::now());
+    if (!launchers.failure() || phase_ == Phase::stopping) return;
+    code_ = launchers.failure()->code;
+    speaker_.event("failed elsewhere", nullptr, code_, "elsewhere: " + launchers.failure()->text);
+    stop(SIGTERM);
   }
 
   void advance() {
     const auto now = Clock::now();
-    if (phase_ == Phase::running && has_workers_ && left(ProcessKind::worker) == 0) {
+    for (Charge& charge : charges_)
+      if (charge.restart_at && now >= *charge.restart_at) start(charge);
+    if (phase_ == Phase::running && !anyone(true) && workers_are_done()) {
       phase_ = Phase::workers_done;
-      deadline_ =
-          supervision_.workers_elsewhere ? Clock::time_point::max() : now + supervision_.grace;
+      deadline_ = now + kLinger;
       return;
     }
     // A server ends when the workers have left it, so it may be quicker than they are. But workers
@@ -236,16 +379,28 @@ class Supervisor {
     if (now < deadline_) return;
     if (phase_ == Phase::workers_done) return stop(SIGTERM);
     std::string names;
-    for (const Member& member : members_)
-      names += (names.empty() ? "" : ", ") + member.process->name();
-    if (!names.empty()) screen_.message("fleetrun: did not end in time, killed: " + names);
+    for (const Charge& charge : charges_)
+      if (charge.running) names += (names.empty() ? "" : ", ") + charge.process->name();
+    if (!names.empty()) speaker_.say("did not end in time, killed: " + names);
     kill_left();
     deadline_ = Clock::time_point::max();
   }
 
+  /// Here and elsewhere. A launcher by itself that has no workers waits for what it has.
+  bool workers_are_done() {
+    if (supervision_.launchers == nullptr) return !charges_.empty() && has_workers();
+    supervision_.launchers->done();
+    all_done_ = supervision_.launchers->all_done();
+    return all_done_;
+  }
+  bool has_workers() const {
+    return std::ranges::any_of(
+        charges_, [](const Charge& charge) { return charge.process->kind == ProcessKind::worker; });
+  }
+
   void show() {
     progress_.feed(view_);
-    if (tail_) screen_.text(tail_->read());
+    tails_->show(screen_);
     if (const auto line = view_.due(Clock::now())) screen_.progress(*line);
   }
 
@@ -260,12 +415,14 @@ class Supervisor {
   Guard guard_;
   ProgressPipe progress_;
   Screen screen_;
+  Speaker speaker_;
   ProgressView view_;
-  std::vector<Member> members_;  // that run; they need the guard
-  std::optional<LogTail> tail_;  // of the first worker
-  bool has_workers_ = false;
+  std::vector<Descriptor> sockets_;  // by member
+  std::vector<Charge> charges_;      // they need the guard
+  std::optional<Tails> tails_;
   std::optional<EarlyEnd> early_;
   Phase phase_ = Phase::running;
+  bool all_done_ = false;
   Clock::time_point deadline_ = Clock::time_point::max();
   int code_ = 0;
 };
@@ -275,20 +432,6 @@ class Supervisor {
 int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
               const Supervision& supervision) {
   return Supervisor(processes, std::move(sockets), supervision).run();
-}
-
-int run_job(Job job) {
-  Reservation reserved = reserve_ports(std::move(job));
-  const Job& ready = reserved.job;
-  const std::vector<Process> processes = plan_processes(ready);
-  std::error_code error;
-  std::filesystem::create_directories(ready.log_dir, error);
-  check<IoError>(!error, "cannot make the folder ", ready.log_dir, ": ", error.message());
-  fmt::print(stderr, "{}\n", banner(ready));
-  const bool elsewhere = !std::ranges::all_of(
-      ready.workers, [&](const Endpoint& worker) { return ready.is_here(worker); });
-  return supervise(processes, std::move(reserved.sockets),
-                   {.grace = ready.grace, .workers_elsewhere = elsewhere});
 }
 
 }  // namespace argosy

@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
-#include "argosy/launch/launcher.h"
+#include "argosy/launch/supervise.h"
 
 namespace argosy {
 namespace {
@@ -33,14 +33,14 @@ class Supervise : public testing::Test {
 
  protected:
   int run(const std::string& server, const std::vector<std::string>& workers,
-          std::chrono::milliseconds grace = kLong) {
+          std::chrono::milliseconds grace = kLong, int max_restart = 0) {
     std::vector<Process> processes = {make(ProcessKind::server, 0, server)};
     for (size_t index = 0; index < workers.size(); ++index)
       processes.push_back(make(ProcessKind::worker, static_cast<int>(index), workers[index]));
     std::vector<Descriptor> sockets;
     sockets.emplace_back(::dup(STDIN_FILENO));
     return supervise(processes, std::move(sockets),
-                     {.grace = grace, .out = out_, .errors = errors_});
+                     {.grace = grace, .max_restart = max_restart, .out = out_, .errors = errors_});
   }
   Process make(ProcessKind kind, int index, const std::string& command) const {
     const char* log = kind == ProcessKind::server ? "/serverlog." : "/workerlog.";
@@ -49,7 +49,8 @@ class Supervise : public testing::Test {
             .log_file = folder_.path() + log + std::to_string(index),
             .env = {{"HERE", folder_.path()}, {"REPLACED", "new"}},
             .unset = {"TAKEN_AWAY"},
-            .argv = {"sh", "-c", command}};
+            .argv = {"sh", "-c", command},
+            .member = kind == ProcessKind::server ? 0 : -1};
   }
   static std::string written(std::FILE* file) {
     std::rewind(file);
@@ -86,10 +87,12 @@ TEST_F(Supervise, EnvironmentIsReplacedAndTakenAway) {
 
 TEST_F(Supervise, FirstFailureEndsTheOthersAndGivesItsCode) {
   EXPECT_EQ(run(kAwait + "touch $HERE/up; exec sleep 1000",
-                {kAwait + "await up; seq 9; exit 7", "exec sleep 1000"}),
+                {kAwait + "await up; seq 22; exit 7", "exec sleep 1000"}),
             7);
+  std::string lines;
+  for (int line = 3; line <= 22; ++line) lines += "  " + std::to_string(line) + "\n";
   EXPECT_EQ(written(errors_), "fleetrun: worker 0 failed: exit status 7; " + folder_.path() +
-                                  "/workerlog.0 ends with:\n  5\n  6\n  7\n  8\n  9\n");
+                                  "/workerlog.0 ends with:\n" + lines);
 }
 
 TEST_F(Supervise, SignalThatKilledAProcessIsPartOfTheCode) {
@@ -138,6 +141,52 @@ TEST_F(Supervise, ProgressOfAllWorkersIsOneLine) {
   EXPECT_NE(shown.find("text\n"), std::string::npos) << shown;
   EXPECT_TRUE(shown.ends_with("epoch 1/1  step 4..6/9  loss 0.5000  200 samples/s\n")) << shown;
   EXPECT_EQ(log("workerlog.1"), "");
+}
+
+TEST_F(Supervise, FailedProcessIsStartedAgainAndItsLogGoesOn) {
+  const std::string script = "echo start $ARGOSY_RESTART; [ \"$ARGOSY_RESTART\" = 2 ] || exit 5";
+  EXPECT_EQ(run("true", {script, "true"}, kLong, 2), 0);
+  EXPECT_EQ(log("workerlog.0"), "start\nstart 1\nstart 2\n");
+  const std::string errors = written(errors_);
+  EXPECT_NE(errors.find("worker 0 failed: exit status 5"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("fleetrun: worker 0 is started again (2 of 2)\n"), std::string::npos)
+      << errors;
+}
+
+TEST_F(Supervise, ProcessThatFailsTooOftenEndsTheJob) {
+  EXPECT_EQ(run("true", {"exit 5", "exec sleep 1000"}, kLong, 1), 5);
+}
+
+TEST_F(Supervise, ServerIsStartedAgainWithItsSocket) {
+  EXPECT_EQ(run("[ -e /proc/self/fd/3 ] || exit 9; [ \"$ARGOSY_RESTART\" ] || kill -9 $$; "
+                "touch $HERE/back",
+                {kAwait + "await back"}, kLong, 1),
+            0)
+      << written(errors_);
+}
+
+TEST_F(Supervise, LogsOfAllAreShownWithTheirNames) {
+  std::vector<Process> processes = {make(ProcessKind::server, 0, "echo a; echo b"),
+                                    make(ProcessKind::worker, 0, "echo c")};
+  processes[0].member = -1;
+  EXPECT_EQ(
+      supervise(processes, {}, {.grace = kLong, .log_all = true, .out = out_, .errors = errors_}),
+      0);
+  const std::string shown = written(out_);
+  EXPECT_NE(shown.find("[server 0] a\n[server 0] b\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("[worker 0] c\n"), std::string::npos) << shown;
+}
+
+TEST_F(Supervise, SpeaksJsonWhenAsked) {
+  const std::vector<Process> processes = {make(ProcessKind::worker, 0, "echo \\\"x; exit 3")};
+  EXPECT_EQ(
+      supervise(processes, {}, {.grace = kLong, .json = true, .out = out_, .errors = errors_}), 3);
+  const std::string said = written(errors_);
+  EXPECT_NE(said.find(R"({"event": "ended", "kind": "worker", "index": 0, "code": 3})"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find(R"(ends with:\n  \"x"})"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("{\"event\": \"over\", \"code\": 3}\n")) << said;
 }
 
 TEST_F(Supervise, CommandThatIsNotThereSaysSoInItsLog) {

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace argosy {
+
+/// What may stand behind a command line's words: its flags and subcommands.
+inline std::vector<std::string> completions(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options({}))
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  for (const CLI::App* sub : app.get_subcommands({})) words.push_back(sub->get_name());
+  return words;
+}
+
+/// A script that teaches a shell (bash or zsh) the words of a program and of its subcommands;
+/// behind them, files. `program` is its name. Throws CLI::ValidationError for another shell.
+inline std::string completion_script(const CLI::App& app, const std::string& program,
+                                     const std::string& shell) {
+  if (shell != "bash" && shell != "zsh")
+    throw CLI::ValidationError("--completion", "no shell '" + shell + "', expected bash or zsh");
+  std::string cases;
+  for (const CLI::App* sub : app.get_subcommands({}))
+    cases += fmt::format("      {}) words=\"{}\" ;;\n", sub->get_name(),
+                         fmt::join(completions(*sub), " "));
+  const std::string function = fmt::format(R"(_{0}() {{
+  local words="{1}" current="${{COMP_WORDS[COMP_CWORD]}}" word
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$word" in
+{2}      -*) ;;
+    esac
+  done
+  COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
+}}
+complete -o filenames -F _{0} {0}
+)",
+                                           program, fmt::join(completions(app), " "), cases);
+  return shell == "bash" ? function : "autoload -U +X bashcompinit && bashcompinit\n" + function;
+}
+
+}  // namespace argosy

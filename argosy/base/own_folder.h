@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+
+namespace argosy {
+
+/// The folder that this program is in.
+inline std::filesystem::path own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+/// What is shipped beside the programs: models and tools.
+inline std::filesystem::path shared_folder() {
+  return own_folder().parent_path() / "share" / "argosy";
+}
+
+}  // namespace argosy

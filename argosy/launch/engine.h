@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/launch/launcher.h"
+
+namespace argosy {
+
+/// What a cluster engine that has started this launcher says about its place.
+struct Engine {
+  std::string name;                   // "Slurm", "OpenMPI"
+  int tasks = 1, rank = 0;            // launchers that it has started, and which of them this is
+  int nodes = 1, node = 0;            // machines
+  std::optional<Endpoint> meet = {};  // where the launchers can meet; nothing where it does not say
+  bool head = false;                  // this launcher is there
+};
+
+/// Nothing outside of an engine, and where it has started one launcher only. Pure. Throws
+/// ConfigError for variables that make no sense, and in a batch script on several nodes, where
+/// srun is missing.
+std::optional<Engine> find_engine(const Machine& machine);
+
+/// Slurm's short form: "n[1-3,07],m" is n1, n2, n3, n07, m. Throws ConfigError.
+std::vector<std::string> expand_node_list(std::string_view list);
+
+}  // namespace argosy

@@ -1,0 +1,80 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <fstream>
+
+#include "argosy/base/error.h"
+#include "argosy/launch/supervise.h"
+
+namespace argosy {
+namespace {
+
+/// "2026-01-31 06:09:36,185", as Python's loggers write it.
+std::string time_now() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S},{:03}", local, since.count() % 1000);
+}
+
+/// Who is where, for people and scripts that look later.
+void write_endpoints(const Job& job) {
+  std::ofstream out(job.log_dir + "/endpoints.log");
+  const auto write = [&](const char* name, ProcessKind kind) {
+    if (job.count(kind) == 0) return;
+    out << name << ": \n";
+    for (const Member& member : job.of(kind)) out << member.at.text() << "\n";
+  };
+  write("PADDLE_TRAINER_ENDPOINTS", ProcessKind::worker);
+  write("PADDLE_PSERVERS_IP_PORT_LIST", ProcessKind::server);
+  write("PADDLE_HETER_TRAINER_IP_PORT_LIST", ProcessKind::heter_worker);
+  write("PADDLE_COORDINATOR_ENDPOINTS", ProcessKind::coordinator);
+}
+
+void dry_run(const Job& job, bool json) {
+  const std::vector<Process> processes = plan_processes(job);
+  if (json)
+    fmt::print("{}", plan_json(job, processes));
+  else
+    fmt::print("{}\n{}", summary(job), plan_text(processes));
+}
+
+}  // namespace
+
+int launch(LaunchFlags flags, const Machine& machine) {
+  Job job = make_job(flags, machine);
+  job.command = find_command(flags.command);
+  if (flags.dry_run) {
+    dry_run(job, flags.json);
+    return 0;
+  }
+  if (job.mode == LaunchMode::collective && flags.gpus.empty())
+    flags.gpus = machine.variable("CUDA_VISIBLE_DEVICES");  // as the banner shows them
+  plan_processes(job);  // says what is wrong before anything is touched
+  const bool talks = !flags.json && (flags.log_level == "INFO" || flags.log_level == "DEBUG");
+  prepare_log_dir(job.log_dir);
+  if (talks) fmt::print(stderr, "{}", configuration_text(flags));
+  Reservation reserved = reserve_ports(std::move(job));
+  Launchers launchers(reserved, [&](const std::string& line) {
+    if (talks) fmt::print(stderr, "fleetrun: {}\n", line);
+  });
+  const Job& ready = reserved.job;
+  const std::vector<Process> processes = plan_processes(ready);
+  write_endpoints(ready);
+  if (talks) {
+    fmt::print(stderr, "{}", environment_text(processes, time_now()));
+    fmt::print(stderr, "fleetrun: {}\n", summary(ready));
+  }
+  const bool others = ready.meeting && ready.nodes > 1;
+  return supervise(processes, std::move(reserved.sockets),
+                   {.grace = ready.grace,
+                    .max_restart = ready.max_restart,
+                    .log_all = flags.log_all,
+                    .json = flags.json,
+                    .launchers = others ? &launchers : nullptr});
+}
+
+}  // namespace argosy

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "argosy/launch/launcher.h"
+
+namespace argosy {
+
+/// A connection to another launcher: lines both ways, and signs of life. Never blocks.
+class LauncherLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Between signs of life; until a launcher without any is given up.
+  static constexpr std::chrono::milliseconds kBeat{1000}, kSilence{10000};
+
+  explicit LauncherLink(Descriptor socket);
+
+  int fd() const { return socket_.get(); }
+  const Descriptor& socket() const { return socket_; }
+  const std::string& peer() const { return peer_; }
+  bool closed() const { return closed_; }
+  bool silent(Clock::time_point now) const { return now - heard_ > kSilence; }
+  void close() { closed_ = true; }
+
+  void say(const std::string& line);
+  /// Says that this launcher lives, if it is time to.
+  void beat(Clock::time_point now);
+  /// Takes in what has come. A line that never ends is no launcher's.
+  void receive(Clock::time_point now);
+  /// The next line that is more than a sign of life.
+  std::optional<std::string> line();
+
+ private:
+  void flush();
+
+  Descriptor socket_;
+  std::string peer_, in_, out_;
+  Clock::time_point heard_, said_ = {};
+  bool closed_ = false;
+};
+
+/// One word of a line, whatever is in the text; "-" for none.
+std::string to_word(std::string_view text);
+std::string from_word(std::string_view word);
+
+/// "member NODE KIND HOST PORT STAGE DEVICE CARDS"
+std::string to_line(const Member& member);
+/// Nothing if the line is none of the above.
+std::optional<Member> member_of(const std::string& line);
+
+}  // namespace argosy

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/launch/launcher.h"
+
+namespace argosy {
+
+/// The launchers of one job on their machines, in touch from before its start to its end. Without a
+/// meeting this one is alone and every call is done at once. Not thread-safe.
+class Launchers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Failure {
+    std::string text;  // of the launcher where it happened
+    int code;
+  };
+
+  /// Returns when all have come, with the job complete: members, their nodes, which of them are
+  /// here. Throws IoError naming who is missing, or how launch lines differ. `say` gets
+  /// a line about the waiting now and then.
+  Launchers(Reservation& reserved, const std::function<void(const std::string&)>& say);
+  ~Launchers();
+  Launchers(const Launchers&) = delete;
+  Launchers& operator=(const Launchers&) = delete;
+
+  /// Those to poll for reading; may be empty.
+  std::vector<int> descriptors() const;
+  /// Takes in what the others say and tells them that this one lives: at least once a second.
+  void tend(Clock::time_point now);
+
+  /// The first failure elsewhere, also that a launcher is silent or gone.
+  const std::optional<Failure>& failure() const;
+  void fail(const std::string& text, int code);
+  /// The workers of this machine have ended well.
+  void done();
+  /// So have those of all others.
+  bool all_done() const;
+
+ private:
+  class Links;
+  std::unique_ptr<Links> links_;  // null: alone
+  bool done_ = false;
+};
+
+}  // namespace argosy

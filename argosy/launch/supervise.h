@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "argosy/launch/launcher.h"
+#include "argosy/launch/meeting.h"
+
+namespace argosy {
+
+/// How the end of a job is brought about and where it is shown.
+struct Supervision {
+  std::chrono::milliseconds grace;  // between asking a process to end and killing it
+  int max_restart = 0;              // how often each process is started again when it fails
+  bool log_all = false;     // show all logs, each line with its process, not only worker 0's
+  bool json = false;        // what is said, as lines of JSON
+  std::FILE* out = stdout;  // logs, and the progress of all
+  std::FILE* errors = stderr;
+  Launchers* launchers = nullptr;  // of the other machines; null: there are none
+};
+
+/// Starts all, waits, and returns the exit code of the job; no process is left then, nor if the
+/// launcher itself is killed. The first that fails ends the others and gives its code (128 +
+/// signal), also where it ran on another machine. When the workers of all machines are done,
+/// servers have a moment to end by themselves and are asked to then. SIGINT, SIGTERM, SIGHUP and
+/// SIGQUIT are passed on; a second one kills. `sockets` are those of Reservation. To be called from
+/// the main thread.
+int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
+              const Supervision& supervision);
+
+/// From flags to the end of the job: what `fleetrun` does.
+int launch(LaunchFlags flags, const Machine& machine);
+
+}  // namespace argosy
