@@ -66,6 +66,7 @@ struct RunFlags {
   std::string config;
   std::vector<std::string> overrides;
   bool check = false;
+  uint64_t workers = 1;
 };
 
 CLI::Option* add_config_flags(CLI::App& command, RunFlags& flags) {
@@ -93,11 +94,16 @@ Config read_config(const RunFlags& flags) {
 void add_train(CLI::App& app, RunFlags& flags) {
   auto* train = app.add_subcommand("train", "Train the model of a YAML file");
   add_run_flags(*train, flags);
-  train->add_flag("--check", flags.check, "build the model and look at the data, train nothing");
+  auto* check = train->add_flag("--check", flags.check,
+                                "build the model and look at the data, train nothing");
+  train->add_option("--workers", flags.workers, "of --check: workers that share the files")
+      ->check(CLI::PositiveNumber)
+      ->needs(check)
+      ->capture_default_str();
   train->callback([&flags] {
     const auto env = real_env();
     const Config config = read_config(flags);
-    if (flags.check) return run_check(*env, config, stdout);
+    if (flags.check) return run_check(*env, config, stdout, flags.workers);
     run_train(*env, config, stdout);
   });
 }

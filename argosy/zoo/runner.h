@@ -36,7 +36,8 @@ TrainResult run_train(Env& env, const Config& config, std::FILE* log);
 std::vector<Metric> run_infer(Env& env, const Config& config, std::FILE* log);
 
 /// Everything that can be known before a run: the model is built, the data are found and the
-/// beginning of each file is parsed. Says what it found; throws what a run would throw.
-void run_check(Env& env, const Config& config, std::FILE* log);
+/// beginning of each file is parsed. Says what it found; throws what a run would throw, in a job of
+/// so many workers.
+void run_check(Env& env, const Config& config, std::FILE* log, uint64_t workers = 1);
 
 }  // namespace argosy

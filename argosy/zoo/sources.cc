@@ -59,11 +59,8 @@ void generate_folder(Env& env, const std::string& folder, const CriteoOptions& o
   std::fflush(log);
 }
 
-}  // namespace
-
-void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
-  const std::string& folder = config.train.data_dir;
-  if (config.runner.generate.empty() || folder.empty() || std::filesystem::exists(folder)) return;
+/// What runner.generate asks for.
+CriteoOptions criteo_options(const Config& config) {
   const Call call(config.runner.generate);
   check<ConfigError>(call.name() == "criteo", "runner.generate: '", call.text(),
                      "', expected criteo(rows=..., vocab=..., seed=..., files=..., format=...)");
@@ -77,18 +74,30 @@ void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
   check<ConfigError>(format == "raw" || format == "multislot", "runner.generate: format ", format,
                      ", expected raw or multislot");
   options.format = format == "raw" ? CriteoFormat::raw : CriteoFormat::multislot;
+  return options;
+}
+
+}  // namespace
+
+void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
+  const std::string& folder = config.train.data_dir;
+  if (config.runner.generate.empty() || folder.empty() || std::filesystem::exists(folder)) return;
+  const CriteoOptions options = criteo_options(config);
 
   // The test data first: where the folder to train with exists, both do.
   const std::string& test_folder = config.infer.data_dir;
   if (!test_folder.empty() && !std::filesystem::exists(test_folder)) {
     CriteoOptions test = options;
     test.first_row = options.rows;
-    test.rows = whole(call, "test_rows", std::max<uint64_t>(options.rows / kTestShare, 1));
+    test.rows = whole(Call(config.runner.generate), "test_rows",
+                      std::max<uint64_t>(options.rows / kTestShare, 1));
     test.files = 1;
     generate_folder(env, test_folder, test, log);
   }
   generate_folder(env, folder, options, log);
 }
+
+uint64_t generated_files(const Config& config) { return criteo_options(config).files; }
 
 std::optional<double> best_auc(Env& env, const std::string& folder) {
   const std::string path = folder + kTruth;

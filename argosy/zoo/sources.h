@@ -18,6 +18,9 @@ namespace argosy {
 /// Makes the data that `runner.generate` describes where train_data_dir is missing, and says so.
 void generate_if_missing(Env& env, const Config& config, std::FILE* log);
 
+/// How many files to train with `runner.generate` makes.
+uint64_t generated_files(const Config& config);
+
 /// The best AUC any model can have on the data of a folder, where they were generated.
 std::optional<double> best_auc(Env& env, const std::string& folder);
 
