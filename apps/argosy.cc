@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
 #include "argosy/data/generate.h"
+#include "argosy/launch/doctor.h"
 #include "argosy/zoo/plan_report.h"
 #include "argosy/zoo/proof.h"
 #include "argosy/zoo/runner.h"
@@ -163,6 +167,80 @@ void add_plan(CLI::App& app, PlanFlags& flags) {
   });
 }
 
+/// The command line of `doctor`; as fleetrun's, so that one can stand for the other.
+struct DoctorFlags {
+  std::string servers, workers, log_dir = "log", model_dir;
+  size_t server_num = 0, worker_num = 0;
+  bool json = false;
+  std::vector<std::string> command;
+};
+
+/// Of "host", "host:port" or "[address]:port".
+std::string host_of(const std::string& text) {
+  if (text.starts_with('[')) return parse_endpoint(text).host;
+  const bool bare = std::ranges::count(text, ':') != 1;
+  return bare ? text : text.substr(0, text.find(':'));
+}
+
+void read_lists(const DoctorFlags& flags, const Surroundings& here, Needs& needs) {
+  const std::vector<Endpoint> servers =
+      flags.servers.empty() ? std::vector<Endpoint>() : parse_endpoints(flags.servers);
+  for (const Endpoint& server : servers) needs.hosts.push_back(server.host);
+  std::istringstream workers(flags.workers);
+  for (std::string worker; std::getline(workers, worker, ',');)
+    needs.hosts.push_back(host_of(worker));
+  if (!flags.servers.empty()) needs.servers = servers.size();
+  if (!flags.workers.empty()) needs.workers = needs.hosts.size() - servers.size();
+
+  // As for fleetrun: a job of one machine is on this one, whatever it is called.
+  const bool alone =
+      std::ranges::count(needs.hosts, needs.hosts.front()) == std::ssize(needs.hosts);
+  const auto starts_here = [&](const std::string& host) { return alone || is_here(host, here); };
+  std::ranges::copy_if(servers, std::back_inserter(needs.listen), starts_here, &Endpoint::host);
+  needs.processes += static_cast<size_t>(std::ranges::count_if(needs.hosts, starts_here));
+}
+
+Needs needs_of(const DoctorFlags& flags, const Surroundings& here) {
+  constexpr auto kPatience = std::chrono::seconds(10);  // somebody waits for the answer
+  Needs needs{.servers = flags.server_num,
+              .workers = flags.worker_num,
+              .folders = {flags.log_dir},
+              .command = flags.command,
+              .budget = kPatience};
+  if (!flags.model_dir.empty()) needs.folders.push_back(flags.model_dir);
+  // Those that are counted and not listed are started here.
+  if (flags.servers.empty()) needs.processes += flags.server_num;
+  if (flags.workers.empty()) needs.processes += flags.worker_num;
+  if (!flags.servers.empty() || !flags.workers.empty()) read_lists(flags, here, needs);
+  return needs;
+}
+
+/// The exit code.
+int run_doctor(const DoctorFlags& flags) {
+  const Surroundings here = this_surroundings();
+  std::vector<Fact> machine = facts(here);
+  machine.insert(machine.begin(), {"argosy", ARGOSY_VERSION});
+  const Findings findings = examine(needs_of(flags, here), here);
+  fmt::print("{}", flags.json ? json(machine, findings) : text(machine) + "\n" + text(findings));
+  return has_errors(findings) ? 1 : 0;
+}
+
+void add_doctor(CLI::App& app, DoctorFlags& flags, int& exit_code) {
+  auto* doctor = app.add_subcommand(
+      "doctor", "Look for what would hurt a job on this machine; takes the flags of fleetrun");
+  doctor->add_option("--server_num", flags.server_num, "servers, on this machine");
+  doctor->add_option("--worker_num", flags.worker_num, "workers, on this machine");
+  doctor->add_option("--servers", flags.servers, "addresses of the servers")
+      ->type_name("HOST:PORT,...");
+  doctor->add_option("--workers", flags.workers, "addresses of the workers")
+      ->type_name("HOST[:PORT],...");
+  doctor->add_option("--log_dir", flags.log_dir, "folder of logs")->capture_default_str();
+  doctor->add_option("--model_dir", flags.model_dir, "folder that models are saved to");
+  doctor->add_flag("--json", flags.json, "one line of JSON");
+  doctor->add_option("COMMAND", flags.command, "what the job runs, behind --");
+  doctor->callback([&] { exit_code = run_doctor(flags); });
+}
+
 /// The command line of `gen`.
 struct GenFlags {
   std::string out, format = "raw";
@@ -241,6 +319,9 @@ int main(int argc, char** argv) {
   add_infer(app, run);
   GenFlags gen;
   add_gen(app, gen);
+  DoctorFlags patient;
+  int exit_code = 0;
+  add_doctor(app, patient, exit_code);
 
   std::string file;
   bool dot = false, json = false;
@@ -273,7 +354,7 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-    return 0;
+    return exit_code;
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {  // an Error, or what the standard library throws

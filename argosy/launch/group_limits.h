@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace argosy {
+
+/// What the control groups (cgroup v1 and v2) of this process allow; nothing: no limit.
+struct GroupLimits {
+  std::optional<uint64_t> memory_left = {};     // bytes, what the cache could give back counted in
+  std::optional<uint64_t> processes_left = {};  // threads count as well
+  std::optional<double> cores = {};             // as much time as so many cores have
+};
+
+/// The strictest of the group itself and those around it. `root` stands before /proc and the mount
+/// points, for tests.
+GroupLimits read_group_limits(const std::string& root = "");
+
+}  // namespace argosy
