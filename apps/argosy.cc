@@ -13,7 +13,7 @@
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
 #include "argosy/data/generate.h"
-#include "argosy/launch/doctor.h"
+#include "argosy/launch/doctor/doctor.h"
 #include "argosy/zoo/plan_report.h"
 #include "argosy/zoo/proof.h"
 #include "argosy/zoo/runner.h"

@@ -17,8 +17,6 @@ namespace {
 
 using namespace argosy;
 
-constexpr int kBadInput = 2;  // a flag, a script, a folder: nothing was started
-
 constexpr const char* kAbout =
     "fleetrun: start the processes of a distributed job\n\n"
     "  fleetrun --server_num=2 --worker_num=2 argosy train -m config.yaml\n"
@@ -217,10 +215,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     fmt::print(stderr, "fleetrun: {}\n", e.what());
-    return kBadInput;
+    return kNothingStarted;
   } catch (const ConfigError& e) {
     fmt::print(stderr, "fleetrun: {}\n", e.what());
-    return kBadInput;
+    return kNothingStarted;
   } catch (const std::exception& e) {  // an Error, or what the standard library throws
     fmt::print(stderr, "fleetrun: {}\n", e.what());
     return 1;

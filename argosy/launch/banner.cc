@@ -13,7 +13,7 @@ namespace {
 // The table as Paddle's launcher draws it.
 constexpr size_t kNameColumn = 40, kValueColumn = 45;
 
-std::string counted(const Job& job, ProcessKind kind, const char* what) {
+std::string counted(const LaunchJob& job, ProcessKind kind, const char* what) {
   const std::vector<Member> all = job.of(kind);
   if (all.empty()) return "";
   const auto here = static_cast<size_t>(
@@ -60,7 +60,7 @@ std::string json_object(const Variables& variables) {
 
 }  // namespace
 
-std::string summary(const Job& job) {
+std::string summary(const LaunchJob& job) {
   std::vector<std::string> parts;
   for (const ProcessKind kind : {ProcessKind::server, ProcessKind::worker,
                                  ProcessKind::heter_worker, ProcessKind::coordinator})
@@ -127,7 +127,7 @@ std::string environment_text(const std::vector<Process>& processes, std::string_
   return text;
 }
 
-std::string plan_json(const Job& job, const std::vector<Process>& processes) {
+std::string plan_json(const LaunchJob& job, const std::vector<Process>& processes) {
   constexpr std::array kModes = {"collective", "ps", "ps-heter"};
   std::string all;
   for (const Process& process : processes)

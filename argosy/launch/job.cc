@@ -85,7 +85,7 @@ std::vector<int> nodes_here(const std::vector<std::string>& hosts, const Machine
 }
 
 /// Who starts what, where the lists say it.
-void place_on_hosts(const Machine& machine, Job& job) {
+void place_on_hosts(const Machine& machine, LaunchJob& job) {
   std::vector<std::string> hosts;
   for (Member& member : job.members) {
     const auto found = std::ranges::find(hosts, member.at.host);
@@ -102,7 +102,7 @@ void place_on_hosts(const Machine& machine, Job& job) {
       .at = job.members.front().at, .head = job.is_here(job.members.front()), .nodes = hosts};
 }
 
-void check_distinct(const Job& job) {
+void check_distinct(const LaunchJob& job) {
   std::map<Endpoint, ProcessKind> seen;
   for (const Member& member : job.members) {
     const auto [earlier, added] = seen.emplace(member.at, member.kind);
@@ -148,7 +148,7 @@ size_t ranks_here(const LaunchFlags& flags, const Cards& cards) {
 }
 
 /// Ranks get equal parts of the cards; workers with servers take turns with them.
-void deal_cards(const Cards& cards, Job& job) {
+void deal_cards(const Cards& cards, LaunchJob& job) {
   if (cards.names.empty()) return;
   std::vector<Member*> takers;
   for (Member& member : job.members)
@@ -209,7 +209,7 @@ LaunchFlags with_paddle_cloud(LaunchFlags flags, const Machine& machine) {
 }
 
 /// What a launcher brings to a meeting where addresses are found: its own members, without hosts.
-void offer(const LaunchFlags& flags, const Cards& cards, Job& job) {
+void offer(const LaunchFlags& flags, const Cards& cards, LaunchJob& job) {
   const auto add = [&](ProcessKind kind, const std::optional<int>& number, const char* flag) {
     check_number(number, flag, 0);
     for (int i = 0; i < number.value_or(0); ++i) job.members.push_back({.kind = kind});
@@ -245,7 +245,7 @@ std::vector<std::string> numbered(int count, const char* what) {
 }
 
 void meet_at_master(const LaunchFlags& flags, const Machine& machine, const Cards& cards,
-                    Job& job) {
+                    LaunchJob& job) {
   refuse_lists(flags, "--master");
   check_number(flags.nnodes, "--nnodes");
   const int nodes = flags.nnodes.value_or(1);
@@ -273,7 +273,8 @@ ProcessKind kind_of_task(const LaunchFlags& flags, int rank) {
   return rank < servers + workers ? ProcessKind::worker : ProcessKind::heter_worker;
 }
 
-void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards& cards, Job& job) {
+void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards& cards,
+                    LaunchJob& job) {
   refuse_lists(flags, engine.name);
   int total = flags.server_num.value_or(0) + flags.worker_num.value_or(0);
   if (job.mode == LaunchMode::heterogeneous)
@@ -298,7 +299,8 @@ void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards&
                  .rank = engine.rank};
 }
 
-void list_members(const LaunchFlags& flags, const Machine& machine, const Cards& cards, Job& job) {
+void list_members(const LaunchFlags& flags, const Machine& machine, const Cards& cards,
+                  LaunchJob& job) {
   Lists lists(flags, job);
   if (job.mode == LaunchMode::collective) {
     const std::string endpoints = machine.variable("DISTRIBUTED_TRAINER_ENDPOINTS");
@@ -319,7 +321,7 @@ void list_members(const LaunchFlags& flags, const Machine& machine, const Cards&
 }
 
 /// Where Gloo's processes would meet, in case a program uses it.
-std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const Job& job) {
+std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob& job) {
   if (job.mode == LaunchMode::collective || job.members.empty()) return std::nullopt;
   const Endpoint& first = job.members.front().at;
   if (flags.http_port) return Endpoint{first.host, static_cast<uint16_t>(*flags.http_port)};
@@ -344,24 +346,24 @@ const char* name_of(ProcessKind kind) {
   return "worker";
 }
 
-bool Job::is_here(const Member& member) const {
+bool LaunchJob::is_here(const Member& member) const {
   return std::ranges::find(here, member.node) != here.end();
 }
 
-std::vector<Member> Job::of(ProcessKind kind) const {
+std::vector<Member> LaunchJob::of(ProcessKind kind) const {
   std::vector<Member> found;
   std::ranges::copy_if(members, std::back_inserter(found),
                        [kind](const Member& member) { return member.kind == kind; });
   return found;
 }
 
-size_t Job::count(ProcessKind kind) const {
+size_t LaunchJob::count(ProcessKind kind) const {
   return static_cast<size_t>(std::ranges::count(members, kind, &Member::kind));
 }
 
-Job make_job(const LaunchFlags& typed, const Machine& machine) {
+LaunchJob make_job(const LaunchFlags& typed, const Machine& machine) {
   check_values(typed);
-  Job job;
+  LaunchJob job;
   job.mode = mode_of(typed);
   const LaunchFlags flags =
       job.mode == LaunchMode::collective ? with_paddle_cloud(typed, machine) : typed;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 const Machine kMachine = {.environment = {}, .hosts = {"localhost", "127.0.0.1", "10.0.0.2"}};
 
-Job job_of(LaunchFlags flags, const Machine& machine = kMachine) {
+LaunchJob job_of(LaunchFlags flags, const Machine& machine = kMachine) {
   if (flags.command.empty()) flags.command = {"train"};
   return make_job(flags, machine);
 }
@@ -23,16 +23,16 @@ std::string refusal(const LaunchFlags& flags, const Machine& machine = kMachine)
 }
 
 /// Addresses of one kind.
-std::string text_of(const Job& job, ProcessKind kind) {
+std::string text_of(const LaunchJob& job, ProcessKind kind) {
   std::string text;
   for (const Member& member : job.of(kind)) text += (text.empty() ? "" : " ") + member.at.text();
   return text;
 }
-std::string servers(const Job& job) { return text_of(job, ProcessKind::server); }
-std::string workers(const Job& job) { return text_of(job, ProcessKind::worker); }
+std::string servers(const LaunchJob& job) { return text_of(job, ProcessKind::server); }
+std::string workers(const LaunchJob& job) { return text_of(job, ProcessKind::worker); }
 
 /// "0;1" for two workers with a card each.
-std::string cards(const Job& job) {
+std::string cards(const LaunchJob& job) {
   std::string text;
   for (const Member& member : job.of(ProcessKind::worker)) {
     if (!text.empty()) text += ";";
@@ -42,8 +42,8 @@ std::string cards(const Job& job) {
   return text;
 }
 
-TEST(Job, NumbersMeanThisMachineAndFreePorts) {
-  const Job job = job_of({.server_num = 2, .worker_num = 3});
+TEST(LaunchJob, NumbersMeanThisMachineAndFreePorts) {
+  const LaunchJob job = job_of({.server_num = 2, .worker_num = 3});
   EXPECT_EQ(servers(job), "127.0.0.1:0 127.0.0.1:0");
   EXPECT_EQ(workers(job), "127.0.0.1:0 127.0.0.1:0 127.0.0.1:0");
   EXPECT_TRUE(job.is_here(job.members[0]));
@@ -52,8 +52,8 @@ TEST(Job, NumbersMeanThisMachineAndFreePorts) {
   EXPECT_EQ(job.grace, 10s);
 }
 
-TEST(Job, HostsWithoutPortsGetThoseBehindTheServers) {
-  const Job job =
+TEST(LaunchJob, HostsWithoutPortsGetThoseBehindTheServers) {
+  const LaunchJob job =
       job_of({.servers = "10.0.0.1:6170,10.0.0.2:6170", .workers = "10.0.0.1,10.0.0.2"});
   EXPECT_EQ(servers(job), "10.0.0.1:6170 10.0.0.2:6170");
   EXPECT_EQ(workers(job), "10.0.0.1:6172 10.0.0.2:6173");
@@ -62,7 +62,7 @@ TEST(Job, HostsWithoutPortsGetThoseBehindTheServers) {
             "[::1]:6171");
 }
 
-TEST(Job, NumberBesideAListIsOnTheListsMachine) {
+TEST(LaunchJob, NumberBesideAListIsOnTheListsMachine) {
   EXPECT_EQ(workers(job_of({.worker_num = 2, .servers = "10.0.0.2:6170"})),
             "10.0.0.2:0 10.0.0.2:0");
   EXPECT_EQ(servers(job_of({.server_num = 1, .workers = "a:1,a:2"})), "a:0");
@@ -71,7 +71,7 @@ TEST(Job, NumberBesideAListIsOnTheListsMachine) {
             "expected --workers");
 }
 
-TEST(Job, MachineIsFoundByItsAddressesOrByPodIp) {
+TEST(LaunchJob, MachineIsFoundByItsAddressesOrByPodIp) {
   const LaunchFlags flags = {.servers = "10.0.0.1:6170,10.0.0.2:6170",
                              .workers = "10.0.0.1,10.0.0.2,10.0.0.3"};
   EXPECT_EQ(job_of(flags).here, std::vector{1});
@@ -87,12 +87,12 @@ TEST(Job, MachineIsFoundByItsAddressesOrByPodIp) {
       "to say which is");
 }
 
-TEST(Job, PortsOfSeveralMachinesAreKnownBefore) {
+TEST(LaunchJob, PortsOfSeveralMachinesAreKnownBefore) {
   EXPECT_EQ(refusal({.servers = "10.0.0.1:0", .workers = "10.0.0.2:1"}),
             "the server 10.0.0.1:0 has no port, expected one that the other machines can know");
 }
 
-TEST(Job, RefusesFlagsThatDoNotFit) {
+TEST(LaunchJob, RefusesFlagsThatDoNotFit) {
   EXPECT_EQ(refusal({.worker_num = 1}), "no servers, expected --server_num or --servers");
   EXPECT_EQ(refusal({.servers = "a:1"}), "no workers, expected --worker_num or --workers");
   EXPECT_EQ(refusal({.server_num = 0, .worker_num = 1}), "--server_num is 0, expected at least 1");
@@ -110,7 +110,7 @@ TEST(Job, RefusesFlagsThatDoNotFit) {
   EXPECT_TRUE(server.starts_with("--servers: ")) << server;
 }
 
-TEST(Job, ModeComesFromTheFlags) {
+TEST(LaunchJob, ModeComesFromTheFlags) {
   EXPECT_EQ(job_of({}).mode, LaunchMode::collective);
   EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1}).mode, LaunchMode::servers);
   EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1, .heter_worker_num = "1"}).mode,
@@ -129,7 +129,7 @@ TEST(Job, ModeComesFromTheFlags) {
             "workers, or ranks");
 }
 
-TEST(Job, RanksAreOneForEachCardOrAsManyAsAsked) {
+TEST(LaunchJob, RanksAreOneForEachCardOrAsManyAsAsked) {
   EXPECT_EQ(workers(job_of({})), "127.0.0.1:0");
   EXPECT_EQ(cards(job_of({})), "");
   const Machine four = {.environment = {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}},
@@ -144,21 +144,22 @@ TEST(Job, RanksAreOneForEachCardOrAsManyAsAsked) {
   EXPECT_EQ(refusal({.gpus = "3"}, four),
             "--gpus has card 3, expected one of CUDA_VISIBLE_DEVICES: 4,5,6,7");
   EXPECT_EQ(refusal({.gpus = "a"}), "--gpus is 'a', expected a number of at least 0");
-  const Job two = job_of({.ips = "10.0.0.1,10.0.0.2", .gpus = "4,5"}, four);
+  const LaunchJob two = job_of({.ips = "10.0.0.1,10.0.0.2", .gpus = "4,5"}, four);
   EXPECT_EQ(workers(two), "10.0.0.1:6070 10.0.0.1:6071 10.0.0.2:6070 10.0.0.2:6071");
   EXPECT_TRUE(two.meeting->head);
   EXPECT_EQ(two.meeting->at.text(), "10.0.0.1:6070");
   EXPECT_EQ(cards(two), "0;1;;");  // the others' are known to them
 }
 
-TEST(Job, HeterogeneousWorkersHaveStages) {
-  const Job job = job_of(
+TEST(LaunchJob, HeterogeneousWorkersHaveStages) {
+  const LaunchJob job = job_of(
       {.server_num = 1, .worker_num = 2, .heter_worker_num = "1;2", .heter_devices = "cpu;gpu"});
   std::string text;
   for (const Member& member : job.of(ProcessKind::heter_worker))
     text += std::to_string(member.stage) + member.device + " ";
   EXPECT_EQ(text, "2cpu 3gpu 3gpu ");
-  const Job listed = job_of({.servers = "a:1", .workers = "a:2", .heter_workers = "a:3;a:4,a:5"});
+  const LaunchJob listed =
+      job_of({.servers = "a:1", .workers = "a:2", .heter_workers = "a:3;a:4,a:5"});
   EXPECT_EQ(text_of(listed, ProcessKind::heter_worker), "a:3 a:4 a:5");
   EXPECT_EQ(refusal({.server_num = 1, .worker_num = 1, .heter_worker_num = "2;x"}),
             "--heter_worker_num is 'x', expected a number of at least 1");
@@ -173,8 +174,8 @@ TEST(Job, HeterogeneousWorkersHaveStages) {
             "no heterogeneous workers, expected --heter_worker_num or --heter_workers");
 }
 
-TEST(Job, MachinesThatFindEachOtherBringTheirOwnMembers) {
-  const Job head =
+TEST(LaunchJob, MachinesThatFindEachOtherBringTheirOwnMembers) {
+  const LaunchJob head =
       job_of({.server_num = 1, .worker_num = 2, .nnodes = 2, .master = "10.0.0.2:6000"});
   ASSERT_TRUE(head.meeting);
   EXPECT_TRUE(head.meeting->head && head.meeting->offers);
@@ -192,7 +193,7 @@ TEST(Job, MachinesThatFindEachOtherBringTheirOwnMembers) {
   EXPECT_TRUE(refusal({.master = "a"}).starts_with("--master: "));
 }
 
-TEST(Job, PaddleCloudListsItsMachines) {
+TEST(LaunchJob, PaddleCloudListsItsMachines) {
   Machine cloud = {.environment = {{"PADDLE_TRAINERS", "10.0.0.1,10.0.0.2"},
                                    {"POD_IP", "10.0.0.2"},
                                    {"PADDLE_TRAINER_ID", "1"},
@@ -203,13 +204,13 @@ TEST(Job, PaddleCloudListsItsMachines) {
   EXPECT_EQ(workers(job_of({}, cloud)), "10.0.0.1:7000 10.0.0.2:7001");
 }
 
-TEST(Job, TasksOfAnEngineAreProcessesOrMachines) {
+TEST(LaunchJob, TasksOfAnEngineAreProcessesOrMachines) {
   Machine task = {.environment = {{"OMPI_COMM_WORLD_SIZE", "3"},
                                   {"OMPI_COMM_WORLD_RANK", "1"},
                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}},
                   .hosts = {"127.0.0.1"}};
-  const Job each = job_of({.server_num = 1, .worker_num = 2}, task);
+  const LaunchJob each = job_of({.server_num = 1, .worker_num = 2}, task);
   ASSERT_EQ(each.members.size(), 1U);
   EXPECT_EQ(each.members[0].kind, ProcessKind::worker);
   EXPECT_EQ(each.meeting->rank, 1);
@@ -226,7 +227,7 @@ TEST(Job, TasksOfAnEngineAreProcessesOrMachines) {
   EXPECT_EQ(job_of({.servers = "10.0.0.1:1", .workers = "10.0.0.1:2"}, task).members.size(), 2U);
 }
 
-TEST(Job, RefusesMoreProcessesThanTheMachineAllowsAndAddressesThatComeTwice) {
+TEST(LaunchJob, RefusesMoreProcessesThanTheMachineAllowsAndAddressesThatComeTwice) {
   EXPECT_EQ(refusal({.server_num = 1, .worker_num = 9}, {.process_limit = 9}),
             "the job starts 10 processes here, but this machine allows 9");
   EXPECT_EQ(refusal({.servers = "a:1", .workers = "a:1"}),

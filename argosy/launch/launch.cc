@@ -1,10 +1,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/doctor/doctor.h"
 #include "argosy/launch/supervise.h"
 
 namespace argosy {
@@ -21,7 +23,7 @@ std::string time_now() {
 }
 
 /// Who is where, for people and scripts that look later.
-void write_endpoints(const Job& job) {
+void write_endpoints(const LaunchJob& job) {
   std::ofstream out(job.log_dir + "/endpoints.log");
   const auto write = [&](const char* name, ProcessKind kind) {
     if (job.count(kind) == 0) return;
@@ -34,7 +36,7 @@ void write_endpoints(const Job& job) {
   write("PADDLE_COORDINATOR_ENDPOINTS", ProcessKind::coordinator);
 }
 
-void dry_run(const Job& job, bool json) {
+void dry_run(const LaunchJob& job, bool json) {
   const std::vector<Process> processes = plan_processes(job);
   if (json)
     fmt::print("{}", plan_json(job, processes));
@@ -42,10 +44,31 @@ void dry_run(const Job& job, bool json) {
     fmt::print("{}\n{}", summary(job), plan_text(processes));
 }
 
+/// What would hurt the job on this machine. False: it cannot work.
+bool preflight(const LaunchJob& job) {
+  Needs needs{.servers = job.count(ProcessKind::server),
+              .workers = job.count(ProcessKind::worker),
+              .folders = {job.log_dir},
+              .command = job.command};
+  for (const Member& member : job.members) {
+    const std::string& host = member.at.host;
+    if (!host.empty() && std::ranges::find(needs.hosts, host) == needs.hosts.end())
+      needs.hosts.push_back(host);
+    if (!job.is_here(member)) continue;
+    ++needs.processes;
+    if (!host.empty() && listens(job, member)) needs.listen.push_back(member.at);
+  }
+  Findings findings = examine(needs, this_surroundings());
+  std::erase_if(findings,
+                [](const Finding& finding) { return finding.severity == Finding::Severity::note; });
+  if (!findings.empty()) fmt::print(stderr, "{}", text(findings));
+  return !has_errors(findings);
+}
+
 }  // namespace
 
 int launch(LaunchFlags flags, const Machine& machine) {
-  Job job = make_job(flags, machine);
+  LaunchJob job = make_job(flags, machine);
   job.command = find_command(flags.command);
   if (flags.dry_run) {
     dry_run(job, flags.json);
@@ -56,12 +79,13 @@ int launch(LaunchFlags flags, const Machine& machine) {
   plan_processes(job);  // says what is wrong before anything is touched
   const bool talks = !flags.json && (flags.log_level == "INFO" || flags.log_level == "DEBUG");
   prepare_log_dir(job.log_dir);
+  if (!preflight(job)) return kNothingStarted;
   if (talks) fmt::print(stderr, "{}", configuration_text(flags));
   Reservation reserved = reserve_ports(std::move(job));
   Launchers launchers(reserved, [&](const std::string& line) {
     if (talks) fmt::print(stderr, "fleetrun: {}\n", line);
   });
-  const Job& ready = reserved.job;
+  const LaunchJob& ready = reserved.job;
   const std::vector<Process> processes = plan_processes(ready);
   write_endpoints(ready);
   if (talks) {

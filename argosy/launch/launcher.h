@@ -59,7 +59,7 @@ struct Meeting {
 };
 
 /// A job that has been checked. Every machine of it has the same members and starts its own.
-struct Job {
+struct LaunchJob {
   LaunchMode mode = LaunchMode::collective;
   std::vector<Member> members = {};     // by kind; before a meeting that offers, those of this node
   std::vector<int> here = {0};          // nodes that this launcher is
@@ -81,16 +81,19 @@ struct Job {
 };
 
 /// Pure. Throws ConfigError naming the flag.
-Job make_job(const LaunchFlags& flags, const Machine& machine);
+LaunchJob make_job(const LaunchFlags& flags, const Machine& machine);
+
+/// Workers with servers do not: their addresses are only names that differ.
+bool listens(const LaunchJob& job, const Member& member);
 
 /// The sockets of this machine's members, listening; by member, closed ones where it has none.
 struct Reservation {
-  Job job;  // with the ports of this machine's members known
+  LaunchJob job;  // with the ports of this machine's members known
   std::vector<Descriptor> sockets;
 };
 /// Binds, so that nobody can take a port between its choice and its use: members that listen
 /// inherit the sockets. Throws IoError naming the address that cannot be had, and who has it.
-Reservation reserve_ports(Job job);
+Reservation reserve_ports(LaunchJob job);
 
 /// One process to start.
 struct Process {
@@ -100,7 +103,7 @@ struct Process {
   Variables env = {};                   // on top of the launcher's own environment
   std::vector<std::string> unset = {};  // taken out of it before
   std::vector<std::string> argv = {};
-  int member = -1;  // its place in Job::members
+  int member = -1;  // its place in LaunchJob::members
 
   std::string name() const;  // "worker 1"
 };
@@ -111,13 +114,13 @@ inline constexpr int kListenFd = 3, kProgressFd = 4;
 
 /// This machine's part of the job. Pure. Throws ConfigError for --env of a variable that is set
 /// here.
-std::vector<Process> plan_processes(const Job& job);
+std::vector<Process> plan_processes(const LaunchJob& job);
 /// What --dry-run prints, for people or as JSON.
 std::string plan_text(const std::vector<Process>& processes);
-std::string plan_json(const Job& job, const std::vector<Process>& processes);
+std::string plan_json(const LaunchJob& job, const std::vector<Process>& processes);
 
 /// "2 servers, 1 of 2 workers": the members of a job, and how many of them start here.
-std::string summary(const Job& job);
+std::string summary(const LaunchJob& job);
 /// The flags as Paddle's launcher prints them.
 std::string configuration_text(const LaunchFlags& flags);
 /// The first process of each kind with its environment, as Paddle's launcher prints it.

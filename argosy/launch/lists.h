@@ -15,7 +15,7 @@ inline constexpr const char* kLoopback = "127.0.0.1";
 /// Throws ConfigError naming the flag.
 class Lists {
  public:
-  Lists(const LaunchFlags& flags, Job& job) : flags_(flags), job_(job) {}
+  Lists(const LaunchFlags& flags, LaunchJob& job) : flags_(flags), job_(job) {}
 
   void read_servers_and_workers();
   /// Stages begin with 2: the workers are the first.
@@ -32,7 +32,7 @@ class Lists {
   std::vector<Endpoint> endpoints() const;
 
   const LaunchFlags& flags_;
-  Job& job_;
+  LaunchJob& job_;
 };
 
 }  // namespace argosy

@@ -285,7 +285,7 @@ class Host {
     return host;
   }
 
-  Job& job_;
+  LaunchJob& job_;
   Meeting meeting_;
   const std::function<void(const std::string&)>& say_;
   Descriptor own_;
@@ -379,7 +379,7 @@ class Visitor {
     return link;
   }
 
-  Job& job_;
+  LaunchJob& job_;
   Meeting meeting_;
   const std::function<void(const std::string&)>& say_;
 };
@@ -396,7 +396,7 @@ void reorder_sockets(Reservation& reserved, std::vector<Descriptor> own) {
 }
 
 /// A meeting of one: nobody else has to find this machine.
-void settle_alone(Job& job) {
+void settle_alone(LaunchJob& job) {
   for (Member& member : job.members) member.at.host = "127.0.0.1";
   if (job.http) job.http->host = "127.0.0.1";
 }
@@ -407,7 +407,7 @@ class Launchers::Links {
  public:
   Links(Reservation& reserved, const std::function<void(const std::string&)>& say)
       : head_(reserved.job.meeting->head) {
-    Job& job = reserved.job;
+    LaunchJob& job = reserved.job;
     const bool offers = job.meeting->offers;
     if (head_)
       links_ = Host(reserved, say).wait();

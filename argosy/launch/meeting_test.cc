@@ -22,7 +22,7 @@ uint16_t free_port() { return port_of(bind_to({"127.0.0.1", 0})); }
 
 /// One launcher and what became of its meeting.
 struct Attempt {
-  explicit Attempt(Job job)
+  explicit Attempt(LaunchJob job)
       : thread([this, job = std::move(job)]() mutable {
           try {
             reserved.emplace(reserve_ports(std::move(job)));
@@ -46,35 +46,35 @@ struct Options {
 };
 
 /// Two machines of one launch line, which are both this one: 127.0.0.1 and 127.0.0.2.
-Job listed(uint16_t port, const std::string& here, const Options& options = {}) {
+LaunchJob listed(uint16_t port, const std::string& here, const Options& options = {}) {
   const std::string text = std::to_string(port);
   const std::string workers =
       options.workers.empty() ? "127.0.0.1:1,127.0.0.2:1,127.0.0.2:2" : options.workers;
-  Job job = make_job({.servers = "127.0.0.1:" + text + ",127.0.0.2:" + text,
-                      .workers = workers,
-                      .job_id = options.id,
-                      .command = {"train"}},
-                     {.environment = {{"POD_IP", here}}});
+  LaunchJob job = make_job({.servers = "127.0.0.1:" + text + ",127.0.0.2:" + text,
+                            .workers = workers,
+                            .job_id = options.id,
+                            .command = {"train"}},
+                           {.environment = {{"POD_IP", here}}});
   job.meeting->within = options.within;
   return job;
 }
 
 /// A machine that finds the others.
-Job offering(uint16_t port, bool head, std::optional<int> rank, int servers, int workers,
-             int nodes) {
-  Job job = make_job({.server_num = servers,
-                      .worker_num = workers,
-                      .nnodes = nodes,
-                      .rank = rank,
-                      .master = "127.0.0.1:" + std::to_string(port),
-                      .command = {"train"}},
-                     {.hosts = {head ? "127.0.0.1" : "10.9.9.9"}});
+LaunchJob offering(uint16_t port, bool head, std::optional<int> rank, int servers, int workers,
+                   int nodes) {
+  LaunchJob job = make_job({.server_num = servers,
+                            .worker_num = workers,
+                            .nnodes = nodes,
+                            .rank = rank,
+                            .master = "127.0.0.1:" + std::to_string(port),
+                            .command = {"train"}},
+                           {.hosts = {head ? "127.0.0.1" : "10.9.9.9"}});
   job.meeting->head = head;
   job.meeting->within = 20s;
   return job;
 }
 
-std::string names(const Job& job) {
+std::string names(const LaunchJob& job) {
   std::string text;
   for (const Process& process : plan_processes(job)) text += process.name() + " ";
   return text;
@@ -117,7 +117,7 @@ TEST(Meeting, WhoFindsTheOthersOffersWhatItHas) {
     EXPECT_EQ(each->reserved->job.members, head.reserved->job.members);
     EXPECT_EQ(each->reserved->job.http, head.reserved->job.http);
   }
-  const Job& job = last.reserved->job;
+  const LaunchJob& job = last.reserved->job;
   EXPECT_EQ(job.members[1].at.host, "127.0.0.1");
   EXPECT_EQ(port_of(last.reserved->sockets[1]), job.members[1].at.port);
   EXPECT_EQ(last.reserved->sockets[0].get(), -1);

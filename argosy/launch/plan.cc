@@ -4,12 +4,13 @@
 
 #include "argosy/base/error.h"
 #include "argosy/launch/launcher.h"
+#include "argosy/launch/shell_word.h"
 
 namespace argosy {
 namespace {
 
 /// Endpoints of one kind; with `stage`, those of it only.
-std::string endpoints(const Job& job, ProcessKind kind, int stage = 0) {
+std::string endpoints(const LaunchJob& job, ProcessKind kind, int stage = 0) {
   std::string text;
   for (const Member& member : job.members)
     if (member.kind == kind && (stage == 0 || member.stage == stage))
@@ -17,10 +18,12 @@ std::string endpoints(const Job& job, ProcessKind kind, int stage = 0) {
   return text;
 }
 
-int last_stage(const Job& job) { return std::ranges::max(job.members, {}, &Member::stage).stage; }
+int last_stage(const LaunchJob& job) {
+  return std::ranges::max(job.members, {}, &Member::stage).stage;
+}
 
 /// By stage, separated by semicolons.
-std::string all_heter_workers(const Job& job) {
+std::string all_heter_workers(const LaunchJob& job) {
   std::string text;
   for (int stage = 2; stage <= last_stage(job); ++stage)
     text += (text.empty() ? "" : ";") + endpoints(job, ProcessKind::heter_worker, stage);
@@ -28,11 +31,11 @@ std::string all_heter_workers(const Job& job) {
 }
 
 /// Those of a stage; the workers are the first one.
-std::string of_stage(const Job& job, int stage) {
+std::string of_stage(const LaunchJob& job, int stage) {
   return endpoints(job, stage == 1 ? ProcessKind::worker : ProcessKind::heter_worker, stage);
 }
 
-std::string stage_sizes(const Job& job) {
+std::string stage_sizes(const LaunchJob& job) {
   std::vector<size_t> sizes(static_cast<size_t>(last_stage(job)));
   for (const Member& member : job.members)
     if (member.kind == ProcessKind::worker || member.kind == ProcessKind::heter_worker)
@@ -40,14 +43,14 @@ std::string stage_sizes(const Job& job) {
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
-void add_gloo(const Job& job, Variables& env) {
+void add_gloo(const LaunchJob& job, Variables& env) {
   env["PADDLE_WITH_GLOO"] = job.with_gloo;
   env["PADDLE_GLOO_RENDEZVOUS"] = "3";
   env["PADDLE_GLOO_FS_PATH"] = job.log_dir + "/gloo";
   if (job.http) env["PADDLE_GLOO_HTTP_ENDPOINT"] = job.http->text();
 }
 
-void add_stage(const Job& job, const Member& self, Variables& env) {
+void add_stage(const LaunchJob& job, const Member& self, Variables& env) {
   const int stages = last_stage(job);
   env["STAGE_ID"] = std::to_string(self.stage);
   env["STAGE_NUM"] = std::to_string(stages);
@@ -60,7 +63,7 @@ void add_stage(const Job& job, const Member& self, Variables& env) {
 }
 
 /// The names of the first releases, which had one port for all servers and no list of both.
-void add_first_names(const Job& job, const Member& self, size_t index, Variables& env) {
+void add_first_names(const LaunchJob& job, const Member& self, size_t index, Variables& env) {
   const bool server = self.kind == ProcessKind::server;
   env["PADDLE_TRAINING_ROLE"] = server ? "PSERVER" : "TRAINER";
   env["PADDLE_TRAINERS"] = env["TRAINERS"] = std::to_string(job.count(ProcessKind::worker));
@@ -91,7 +94,7 @@ const char* role_name(ProcessKind kind) {
 }
 
 /// Of a job with servers.
-Variables role_env(const Job& job, const Member& self, size_t index) {
+Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
   Variables env = {{"TRAINING_ROLE", role_name(self.kind)},
                    {"PADDLE_PSERVERS_IP_PORT_LIST", endpoints(job, ProcessKind::server)},
                    {"PADDLE_TRAINER_ENDPOINTS", endpoints(job, ProcessKind::worker)},
@@ -120,7 +123,7 @@ Variables role_env(const Job& job, const Member& self, size_t index) {
 }
 
 /// Of a job without servers.
-Variables rank_env(const Job& job, const Member& self, size_t rank) {
+Variables rank_env(const LaunchJob& job, const Member& self, size_t rank) {
   const auto on_node = [&](const Member& each) { return each.node == self.node; };
   const auto before = std::ranges::count_if(
       job.members.begin(), job.members.begin() + static_cast<std::ptrdiff_t>(rank), on_node);
@@ -181,7 +184,7 @@ const char* log_name(ProcessKind kind) {
   return "workerlog";
 }
 
-Process make_process(const Job& job, size_t place, size_t index) {
+Process make_process(const LaunchJob& job, size_t place, size_t index) {
   const Member& self = job.members[place];
   const bool ranks = job.mode == LaunchMode::collective;
   Variables env = ranks ? rank_env(job, self, index) : role_env(job, self, index);
@@ -201,23 +204,11 @@ Process make_process(const Job& job, size_t place, size_t index) {
           .member = static_cast<int>(place)};
 }
 
-/// As a shell would take it.
-std::string quoted(const std::string& word) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-+=:,./@%[]").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 }  // namespace
 
 std::string Process::name() const { return fmt::format("{} {}", name_of(kind), index); }
 
-std::vector<Process> plan_processes(const Job& job) {
+std::vector<Process> plan_processes(const LaunchJob& job) {
   std::vector<Process> processes;
   std::map<ProcessKind, size_t> next;
   for (size_t place = 0; place < job.members.size(); ++place) {
@@ -232,10 +223,8 @@ std::string plan_text(const std::vector<Process>& processes) {
   for (const Process& process : processes) {
     all += fmt::format("{} > {}\n", process.name(), process.log_file);
     for (const auto& [name, value] : process.env)
-      all += fmt::format("  {}={}\n", name, quoted(value));
-    std::string line;
-    for (const std::string& word : process.argv) line += (line.empty() ? "" : " ") + quoted(word);
-    all += fmt::format("  {}\n", line);
+      all += fmt::format("  {}={}\n", name, shell_word(value));
+    all += fmt::format("  {}\n", shell_line(process.argv));
   }
   return all;
 }

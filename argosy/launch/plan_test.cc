@@ -9,7 +9,7 @@
 namespace argosy {
 namespace {
 
-Job two_machines(const std::string& here) {
+LaunchJob two_machines(const std::string& here) {
   return make_job({.servers = "10.0.0.1:6170,10.0.0.2:6170",
                    .workers = "10.0.0.1:6172,10.0.0.1:6173,10.0.0.2:6174",
                    .env = {"OMP_NUM_THREADS=1"},
@@ -77,7 +77,7 @@ TEST(LaunchPlan, RanksOfSeveralMachines) {
 }
 
 TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
-  Job job = two_machines("10.0.0.1");
+  LaunchJob job = two_machines("10.0.0.1");
   job.env = {{"TRAINING_ROLE", "x"}};
   EXPECT_EQ(message_of<ConfigError>([&] { plan_processes(job); }),
             "--env TRAINING_ROLE=x: fleetrun sets this one itself");
@@ -85,7 +85,7 @@ TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
 
 TEST(LaunchPlan, BannerCountsWhatStartsHere) {
   EXPECT_EQ(summary(two_machines("10.0.0.1")), "1 of 2 servers, 2 of 3 workers; logs in log/");
-  Job job = two_machines("10.0.0.1");
+  LaunchJob job = two_machines("10.0.0.1");
   job.here = {0, 1};
   job.members.erase(job.members.begin());
   EXPECT_EQ(summary(job), "1 server, 3 workers; logs in log/");
@@ -98,7 +98,7 @@ TEST(LaunchPlan, FlagsAndEnvironmentArePrintedAsPaddleDoes) {
                             .env = {"A=1"},
                             .max_restart = 3,
                             .command = {"argosy", "train", "-m", "config.yaml"}};
-  Job job = make_job(flags, {});
+  LaunchJob job = make_job(flags, {});
   for (Member& member : job.members) member.at.port = 33360;
   expect_golden("launch_banner.txt",
                 configuration_text(flags) +

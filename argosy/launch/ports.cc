@@ -10,16 +10,12 @@
 #include "argosy/launch/sockets.h"
 
 namespace argosy {
-namespace {
 
-/// Workers with servers only have names that differ: nobody connects to them.
-bool listens(const Job& job, const Member& member) {
+bool listens(const LaunchJob& job, const Member& member) {
   return member.kind != ProcessKind::worker || job.mode == LaunchMode::collective;
 }
 
-}  // namespace
-
-Reservation reserve_ports(Job job) {
+Reservation reserve_ports(LaunchJob job) {
   std::vector<Descriptor> sockets(job.members.size());
   std::vector<Descriptor> held;  // until all are known
   for (size_t index = 0; index < sockets.size(); ++index) {

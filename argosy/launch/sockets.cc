@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/port_owner.h"
 
 namespace argosy {
 namespace {
@@ -47,7 +48,12 @@ Descriptor bind_address(const sockaddr* address, socklen_t size, const Endpoint&
   // Connections of an earlier job that wind down do not keep the address; one that listens does.
   const int yes = 1;
   require(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0);
-  require(::bind(socket.get(), address, size) == 0);
+  if (::bind(socket.get(), address, size) != 0 && errno == EADDRINUSE) {
+    const auto owner = find_port_owner(at);
+    fail<IoError>("cannot listen on ", at.text(), ": it is taken",
+                  owner ? " by " + owner->text() : "");
+  }
+  require(port_of(socket) != 0);
   return socket;
 }
 

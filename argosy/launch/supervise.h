@@ -29,7 +29,11 @@ struct Supervision {
 int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
               const Supervision& supervision);
 
-/// From flags to the end of the job: what `fleetrun` does.
+/// The exit code for bad input: a flag, a script, a folder.
+inline constexpr int kNothingStarted = 2;
+
+/// From flags to the end of the job: what `fleetrun` does. Throws ConfigError for what deserves
+/// kNothingStarted.
 int launch(LaunchFlags flags, const Machine& machine);
 
 }  // namespace argosy

@@ -1,4 +1,4 @@
-#include "argosy/launch/group_limits.h"
+#include "argosy/launch/doctor/group_limits.h"
 
 #include <algorithm>
 #include <sstream>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "argosy/launch/doctor.h"
+#include "argosy/launch/doctor/doctor.h"
 
 namespace argosy {
 

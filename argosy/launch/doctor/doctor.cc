@@ -1,4 +1,4 @@
-#include "argosy/launch/doctor.h"
+#include "argosy/launch/doctor/doctor.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,8 @@
 #include "argosy/base/error.h"
 #include "argosy/base/function_ref.h"
 #include "argosy/base/isa.h"
-#include "argosy/launch/doctor_checks.h"
+#include "argosy/base/json.h"
+#include "argosy/launch/doctor/doctor_checks.h"
 
 namespace argosy {
 namespace {
@@ -19,19 +20,6 @@ using namespace std::chrono_literals;
 const char* name(Finding::Severity severity) {
   constexpr std::array kNames = {"error", "warning", "note"};
   return kNames.at(static_cast<size_t>(severity));
-}
-
-std::string json_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += {'\\', c};
-    else if (static_cast<unsigned char>(c) < ' ')
-      quoted += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else
-      quoted += c;
-  }
-  return quoted + "\"";
 }
 
 /// A check that fails tells something about the machine as well.
@@ -97,15 +85,15 @@ std::string json(const std::vector<Fact>& facts, const Findings& findings) {
   std::string lines = "{\"machine\": {";
   const char* comma = "";
   for (const Fact& fact : facts) {
-    lines += fmt::format("{}{}: {}", comma, json_text(fact.name), json_text(fact.value));
+    lines += fmt::format("{}{}: {}", comma, json_string(fact.name), json_string(fact.value));
     comma = ", ";
   }
   lines += "}, \"findings\": [";
   comma = "";
   for (const Finding& finding : findings) {
     lines += fmt::format("{}{{\"severity\": \"{}\", \"what\": {}, \"why\": {}, \"fix\": {}}}",
-                         comma, name(finding.severity), json_text(finding.what),
-                         json_text(finding.why), json_text(finding.fix));
+                         comma, name(finding.severity), json_string(finding.what),
+                         json_string(finding.why), json_string(finding.fix));
     comma = ", ";
   }
   return lines + "]}\n";

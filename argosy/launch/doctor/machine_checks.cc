@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "argosy/launch/doctor_checks.h"
+#include "argosy/launch/doctor/doctor_checks.h"
 #include "argosy/launch/proc_files.h"
 #include "argosy/launch/shell_word.h"
 

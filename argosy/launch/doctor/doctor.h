@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "argosy/launch/surroundings.h"
+#include "argosy/launch/doctor/surroundings.h"
 #include "argosy/net/endpoint.h"
 
 namespace argosy {

@@ -1,4 +1,4 @@
-#include "argosy/launch/surroundings.h"
+#include "argosy/launch/doctor/surroundings.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "argosy/base/test_support.h"
 #include "argosy/launch/descriptor.h"
-#include "argosy/launch/probes.h"
+#include "argosy/launch/doctor/probes.h"
 
 namespace argosy {
 namespace {

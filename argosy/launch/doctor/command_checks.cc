@@ -5,7 +5,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "argosy/launch/doctor_checks.h"
+#include "argosy/launch/doctor/doctor_checks.h"
 #include "argosy/launch/shell_word.h"
 
 namespace argosy {

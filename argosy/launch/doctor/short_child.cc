@@ -1,4 +1,4 @@
-#include "argosy/launch/short_child.h"
+#include "argosy/launch/doctor/short_child.h"
 
 #include <fcntl.h>
 #include <poll.h>

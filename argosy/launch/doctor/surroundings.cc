@@ -1,4 +1,4 @@
-#include "argosy/launch/surroundings.h"
+#include "argosy/launch/doctor/surroundings.h"
 
 #include <gnu/libc-version.h>
 #include <ifaddrs.h>
@@ -14,7 +14,7 @@
 #include <memory>
 #include <sstream>
 
-#include "argosy/launch/probes.h"
+#include "argosy/launch/doctor/probes.h"
 #include "argosy/launch/proc_files.h"
 
 namespace argosy {

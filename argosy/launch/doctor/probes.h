@@ -1,6 +1,6 @@
 #pragma once
 
-#include "argosy/launch/surroundings.h"
+#include "argosy/launch/doctor/surroundings.h"
 
 namespace argosy {
 

@@ -1,4 +1,4 @@
-#include "argosy/launch/probes.h"
+#include "argosy/launch/doctor/probes.h"
 
 #include <fcntl.h>
 #include <netdb.h>

@@ -1,4 +1,4 @@
-#include "argosy/launch/doctor.h"
+#include "argosy/launch/doctor/doctor.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

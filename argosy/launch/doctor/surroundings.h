@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "argosy/launch/group_limits.h"
+#include "argosy/launch/doctor/group_limits.h"
+#include "argosy/launch/doctor/short_child.h"
 #include "argosy/launch/port_owner.h"
-#include "argosy/launch/short_child.h"
 
 namespace argosy {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "argosy/launch/doctor_checks.h"
+#include "argosy/launch/doctor/doctor_checks.h"
 #include "argosy/launch/proc_files.h"
 #include "argosy/launch/shell_word.h"
 
