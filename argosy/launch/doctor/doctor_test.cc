@@ -129,7 +129,7 @@ TEST(Doctor, JsonEscapesWhatItHasTo) {
       {.severity = Severity::warning, .what = "a \"b\"\\\n", .why = "c", .fix = ""}};
   EXPECT_EQ(json({{"host", "node1"}}, findings),
             "{\"machine\": {\"host\": \"node1\"}, \"findings\": [{\"severity\": \"warning\", "
-            "\"what\": \"a \\\"b\\\"\\\\\\u000a\", \"why\": \"c\", \"fix\": \"\"}]}\n");
+            "\"what\": \"a \\\"b\\\"\\\\\\n\", \"why\": \"c\", \"fix\": \"\"}]}\n");
   EXPECT_EQ(json({}, {}), "{\"machine\": {}, \"findings\": []}\n");
 }
 
