@@ -35,7 +35,7 @@ class FileStream final : public ByteStream {
 
  private:
   std::string path_;
-  FileDescriptor file_;
+  Descriptor file_;
   size_t offset_ = 0;
 };
 
@@ -123,23 +123,8 @@ std::vector<std::byte> read_all(ByteStream& stream) {
   return bytes;
 }
 
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int FileDescriptor::release() { return std::exchange(fd_, -1); }
-
-void FileDescriptor::reset() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
-FileDescriptor open_for_reading(const std::string& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Descriptor open_for_reading(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   check<IoError>(file.get() >= 0, path, ": ", std::strerror(errno));
   struct stat status {};
   check<IoError>(fstat(file.get(), &status) == 0, path, ": ", std::strerror(errno));

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/descriptor.h"
+
 namespace argosy {
 
 /// Bytes that arrive one after the other: a file, what is packed in one, what a program writes.
@@ -31,22 +33,7 @@ std::unique_ptr<ByteStream> memory_stream(std::vector<std::byte> bytes, std::str
 
 std::vector<std::byte> read_all(ByteStream& stream);
 
-/// A file descriptor that is closed with its owner.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  int get() const { return fd_; }
-  int release();
-  void reset();
-
- private:
-  int fd_;
-};
-
 /// Opens for reading, closed in children. Throws IoError for what is no readable file.
-FileDescriptor open_for_reading(const std::string& path);
+Descriptor open_for_reading(const std::string& path);
 
 }  // namespace argosy

@@ -1,7 +1,6 @@
 #include "argosy/data/child.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "argosy/base/child.h"
 #include "argosy/base/error.h"
 #include "argosy/data/byte_stream.h"
 
@@ -20,8 +20,8 @@ namespace {
 constexpr int kCannotStart = 126;
 
 /// A copy above 2, so that no dup2 of the child overwrites what another one needs.
-FileDescriptor above_standard(int fd) {
-  FileDescriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+Descriptor above_standard(int fd) {
+  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   check<IoError>(copy.get() >= 0, "no file descriptor for a child: ", std::strerror(errno));
   return copy;
 }
@@ -40,21 +40,14 @@ struct Plan {
     static_cast<void>(ignored);
     _exit(kCannotStart);
   };
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) _exit(kCannotStart);
+  if (!join_new_group(plan.parent)) _exit(kCannotStart);
   ::dup2(plan.errors, STDERR_FILENO);
   ::dup2(plan.input, STDIN_FILENO);
   ::dup2(plan.output, STDOUT_FILENO);
   ::close_range(STDERR_FILENO + 1, UINT_MAX, 0);
   if (plan.directory != nullptr && ::chdir(plan.directory) != 0)
     give_up("cannot enter the folder of the pipe command\n");
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  restore_signals();
   ::execv("/bin/sh", const_cast<char* const*>(plan.argv.data()));
   give_up("cannot run sh\n");
   _exit(kCannotStart);
@@ -87,8 +80,8 @@ std::string ChildEnd::text() const {
 }
 
 Child::Child(const ChildSetup& setup) {
-  const FileDescriptor input = above_standard(setup.input), output = above_standard(setup.output),
-                       errors = above_standard(setup.errors);
+  const Descriptor input = above_standard(setup.input), output = above_standard(setup.output),
+                   errors = above_standard(setup.errors);
   pid_ = start({.argv = {"sh", "-c", setup.command.c_str(), nullptr},
                 .directory = setup.directory.empty() ? nullptr : setup.directory.c_str(),
                 .input = input.get(),

@@ -30,16 +30,16 @@ constexpr size_t kKeptOfStderr = 4096;
 constexpr milliseconds kFirstLook = milliseconds(1), kLastLook = milliseconds(50);
 
 struct Ends {
-  FileDescriptor reading, writing;
+  Descriptor reading, writing;
 };
 
 Ends make_pipe(const std::string& path) {
   std::array<int, 2> fds{};
   check<IoError>(::pipe2(fds.data(), O_CLOEXEC) == 0, path, ": no pipe: ", std::strerror(errno));
-  return {FileDescriptor(fds[0]), FileDescriptor(fds[1])};
+  return {Descriptor(fds[0]), Descriptor(fds[1])};
 }
 
-void make_nonblocking(const FileDescriptor& fd) {
+void make_nonblocking(const Descriptor& fd) {
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -58,7 +58,7 @@ class StopSignal {
     StopSignal* signal;
     void operator()() const { eventfd_write(signal->event_.get(), 1); }
   };
-  FileDescriptor event_;
+  Descriptor event_;
   std::stop_token stop_;
   std::stop_callback<Ring> callback_;
 };
@@ -66,7 +66,7 @@ class StopSignal {
 /// Writes unpacked bytes to a child's stdin in a thread of its own, as the child reads them.
 class Feeder {
  public:
-  Feeder(std::unique_ptr<ByteStream> source, FileDescriptor into)
+  Feeder(std::unique_ptr<ByteStream> source, Descriptor into)
       : source_(std::move(source)), into_(std::move(into)), thread_([this] { run(); }) {}
   ~Feeder() { ::shutdown(into_.get(), SHUT_RDWR); }  // ends a blocked send, then the thread joins
 
@@ -95,19 +95,19 @@ class Feeder {
   }
 
   std::unique_ptr<ByteStream> source_;
-  FileDescriptor into_;
+  Descriptor into_;
   std::exception_ptr failure_;  // read after the thread is joined
   std::jthread thread_;
 };
 
 /// The child's stdin: the file itself, or a socket to which a thread writes what the file packs.
 struct Input {
-  FileDescriptor fd;
+  Descriptor fd;
   std::unique_ptr<Feeder> feeder;
 };
 
 Input open_input(const std::string& path) {
-  FileDescriptor file = open_for_reading(path);
+  Descriptor file = open_for_reading(path);
   std::array<char, kMagicSize> start{};
   const ssize_t n = ::pread(file.get(), start.data(), start.size(), 0);
   if (n <= 0 || packing_of({start.data(), static_cast<size_t>(n)}) == Packing::none)
@@ -115,7 +115,7 @@ Input open_input(const std::string& path) {
   std::array<int, 2> fds{};
   check<IoError>(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) == 0, path,
                  ": no socket: ", std::strerror(errno));
-  FileDescriptor mine(fds[0]), childs(fds[1]);
+  Descriptor mine(fds[0]), childs(fds[1]);
   return {std::move(childs), std::make_unique<Feeder>(open_file(path), std::move(mine))};
 }
 
@@ -157,7 +157,7 @@ class Pipe final : public ByteStream {
  private:
   /// Waits for output or stderr, and keeps what is on stderr; false if the time is up for a look
   /// at other things. Throws at the deadline and when stopped.
-  bool wait(const FileDescriptor& output, Clock::time_point deadline,
+  bool wait(const Descriptor& output, Clock::time_point deadline,
             milliseconds most = milliseconds::max()) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
@@ -193,7 +193,7 @@ class Pipe final : public ByteStream {
     milliseconds look = kFirstLook;
     std::optional<ChildEnd> end;
     while (!(end = child_->ended())) {
-      wait(FileDescriptor(), deadline, look);
+      wait(Descriptor(), deadline, look);
       look = std::min(2 * look, kLastLook);
     }
     while (keep_stderr()) continue;
@@ -218,7 +218,7 @@ class Pipe final : public ByteStream {
   std::string name_;
   milliseconds patience_;
   StopSignal stop_;
-  FileDescriptor output_, errors_;
+  Descriptor output_, errors_;
   std::string kept_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<Child> child_;  // killed first

@@ -2,7 +2,7 @@
 
 #include <sys/types.h>
 
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 
 namespace argosy {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 #include "argosy/launch/flags.h"
 #include "argosy/net/endpoint.h"
 

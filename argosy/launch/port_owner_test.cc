@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "argosy/base/descriptor.h"
 #include "argosy/base/test_support.h"
-#include "argosy/launch/descriptor.h"
 
 namespace argosy {
 namespace {

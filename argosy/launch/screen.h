@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 
 namespace argosy {
 

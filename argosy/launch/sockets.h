@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 #include "argosy/net/endpoint.h"
 
 namespace argosy {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "argosy/base/child.h"
 #include "argosy/base/error.h"
 
 namespace argosy {
@@ -69,9 +69,7 @@ struct Start {
 
 /// Runs in the child: system calls only.
 [[noreturn]] void become(const Start& start) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != start.parent) _exit(kCannotRun);
+  if (!join_new_group(start.parent)) _exit(kCannotRun);
   ::dup2(start.input, STDIN_FILENO);
   ::dup2(start.log, STDOUT_FILENO);
   ::dup2(start.log, STDERR_FILENO);
@@ -81,12 +79,7 @@ struct Start {
     ::close(kListenFd);
   ::dup2(start.progress, kProgressFd);
   ::close_range(kProgressFd + 1, UINT_MAX, 0);
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  restore_signals();
   ::execvpe(start.argv[0], start.argv, start.env);
   const int error = errno;
   for (const char* part : {"fleetrun: cannot run ", static_cast<const char*>(start.argv[0]), ": ",

@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 #include "argosy/launch/proc_files.h"
 
 namespace argosy {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 
 namespace argosy {
 namespace {

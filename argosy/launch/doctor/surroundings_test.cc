@@ -13,7 +13,7 @@
 #include <string>
 
 #include "argosy/base/test_support.h"
-#include "argosy/launch/descriptor.h"
+#include "argosy/base/descriptor.h"
 #include "argosy/launch/doctor/probes.h"
 
 namespace argosy {

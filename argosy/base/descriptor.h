@@ -11,15 +11,17 @@ class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
   ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this == &other) return *this;
     reset();
-    fd_ = std::exchange(other.fd_, -1);
+    fd_ = other.release();
     return *this;
   }
 
   int get() const { return fd_; }
+  /// Hands it over to the caller.
+  int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
