@@ -10,6 +10,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "apps/completion.h"
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
 #include "argosy/data/generate.h"
@@ -333,6 +334,12 @@ int main(int argc, char** argv) {
     const Program program = read_program(file);
     fmt::print("{}", dot ? program.dot() : program.text());
   });
+
+  std::string shell;
+  auto* completion =
+      app.add_subcommand("completion", "Print a script that teaches a shell these commands");
+  completion->add_option("SHELL", shell, "bash or zsh")->required();
+  completion->callback([&] { fmt::print("{}", completion_script(app, "argosy", shell)); });
 
   PlanFlags planned;
   add_plan(app, planned);
