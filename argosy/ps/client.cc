@@ -437,6 +437,8 @@ void PsClient::land(uint32_t server, const Pending& pending, const InFrame& fram
   exchange.step = exchange.step == 0 ? view.head.step : std::min(exchange.step, view.head.step);
   exchange.staleness += view.head.staleness;
   exchange.stale_pushes += pending.pushed.size();
+  staleness_.steps += view.head.staleness;
+  staleness_.pushes += pending.pushed.size();
 }
 
 void PsClient::control(uint32_t server, Control control, OnResult on_result) {
@@ -446,7 +448,7 @@ void PsClient::control(uint32_t server, Control control, OnResult on_result) {
     broken = failure_;
     if (broken == nullptr) {
       Channel& channel = channels_[server];
-      channel.controls.push_back({++channel.last_control,
+      channel.controls.push_back({++channel.last_control, control.line,
                                   std::make_shared<const std::vector<std::byte>>(encode(control)),
                                   on_result, env_.now(), env_.now()});
       if (channel.controls.size() == 1) send_control(server);
@@ -520,16 +522,6 @@ void PsClient::tick() {
     }
   }
   if (broken != nullptr) fail_all(broken);
-}
-
-/// Since when the oldest of what is wanted from a server has been waited for.
-std::optional<Env::Time> PsClient::waits_since(const Channel& channel) const {
-  std::optional<Env::Time> since;
-  const auto also = [&](Env::Time time) { since = std::min(since.value_or(time), time); };
-  if (channel.state != State::ready) also(channel.down_since);
-  if (!channel.unanswered.empty()) also(channel.unanswered.front().since);
-  if (!channel.controls.empty()) also(channel.controls.front().since);
-  return since;
 }
 
 void PsClient::fail_all(std::exception_ptr why) {

@@ -81,6 +81,13 @@ struct Exchange {
   uint64_t staleness = 0, stale_pushes = 0;
 };
 
+/// What a worker has wanted for the longest time from a server that owes it something.
+struct ClientWait {
+  uint32_t server = 0;
+  std::string what = {};  // "exchange 912: rows of emb", "gather figures of an epoch"
+  Env::Time since = {};
+};
+
 /// A worker's side of all its servers. Exchanges go out in the order of the calls, one frame to
 /// each server; what was sent and not answered is sent again over a new link, and applied once.
 /// A server that stays away for too long ends the client: everything fails with an IoError that
@@ -103,6 +110,16 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   /// Cuts the links; what is under way fails.
   void close();
 
+  /// One for each server that owes something, or that is not linked. Nobody waits for long because
+  /// of this call.
+  std::vector<ClientWait> waits() const;
+  /// Exchanges that some server has not answered.
+  size_t under_way() const;
+  /// Of all pushes so far: the steps from their pulls to them, added up.
+  struct Staleness {
+    uint64_t steps = 0, pushes = 0;
+  };
+  Staleness staleness() const;
   /// Payloads of exchanges and their answers so far.
   uint64_t bytes_sent() const { return bytes_sent_; }
   uint64_t bytes_received() const { return bytes_received_; }
@@ -123,6 +140,7 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   };
   struct Asked {
     uint64_t id = 0;
+    std::string line;
     std::shared_ptr<const std::vector<std::byte>> bytes;
     OnResult on_result;
     Env::Time since, sent;
@@ -151,6 +169,7 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   void arm_timer();
   void tick();
   std::optional<Env::Time> waits_since(const Channel& channel) const REQUIRES(mutex_);
+  std::string words_of(uint32_t server, const Pending& pending) const;
   void connect(uint32_t server) REQUIRES(mutex_);
   void connect_later(uint32_t server) REQUIRES(mutex_);
   std::shared_ptr<LinkEvents> connected(uint32_t server, uint64_t attempt,
@@ -183,8 +202,9 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   BufferPool buffers_;
   std::atomic<uint64_t> bytes_sent_ = 0, bytes_received_ = 0;
   mutable std::mutex figures_mutex_;  // of exchanges
+  mutable Staleness staleness_;       // guarded by it
   std::shared_mutex landing_;         // held shared while answers are put where they belong
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Channel> channels_ GUARDED_BY(mutex_);
   bool started_ GUARDED_BY(mutex_) = false;  // all servers have been reached
   struct Early {

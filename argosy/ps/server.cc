@@ -504,48 +504,6 @@ void PsServer::apply_mean(const std::vector<Worker*>& members, uint64_t step) {
   }
 }
 
-/// Who has held up whom for that long, in words; empty if nobody waits.
-std::string PsServer::waits_for(Env::Duration at_least) {
-  const Env::Time before = env_.now() - at_least;
-  const auto name = [&](uint32_t number, Worker& worker) {
-    const Lock lock(worker.mutex);
-    if (!worker.joined) return fmt::format("worker {} (not here yet)", number);
-    return fmt::format("worker {} ({})", number,
-                       worker.link != nullptr ? worker.link->peer() : "link lost");
-  };
-  const Lock group(group_);
-  bool long_ago = false;
-  std::string waiting, missing;
-  const auto list = [](std::string& names, const std::string& one) {
-    names += (names.empty() ? "" : ", ") + one;
-  };
-  for (uint32_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    if (worker.left || !worker.member) continue;
-    bool held = false;
-    {
-      const Lock lock(worker.mutex);
-      held = worker.held.has_value();
-      long_ago = long_ago || (held && worker.held->since <= before);
-    }
-    list(held ? waiting : missing, name(i, worker));
-  }
-  if (long_ago && !missing.empty())
-    return fmt::format("step {}: {} wait for {}", step_ + 1, waiting, missing);
-  for (const auto& [what, gathering] : gatherings_) {
-    std::string absent;
-    for (uint32_t i = 0; gathering.since <= before && i < workers_.size(); ++i)
-      if (!workers_[i].left && !gathering.parts.contains(i)) list(absent, name(i, workers_[i]));
-    if (!absent.empty())
-      return fmt::format("'{}': {} of {} are there, it waits for {}", what, gathering.parts.size(),
-                         workers_.size(), absent);
-  }
-  std::string absent;
-  for (uint32_t i = 0; started_ <= before && i < workers_.size(); ++i)
-    if (!workers_[i].joined && !workers_[i].left) list(absent, name(i, workers_[i]));
-  return absent.empty() ? "" : "waits for " + absent;
-}
-
 /// Threads share what is large; jobs of exchanges that come meanwhile are run where they are.
 void PsServer::run_jobs(size_t jobs, size_t floats, FunctionRef<void(size_t)> job) {
   if (options_.threads <= 1 || jobs <= 1 || floats < kLargeExchange || !team_mutex_.try_lock()) {

@@ -40,6 +40,26 @@ struct ServerOptions {
   std::function<void(std::function<void()>)> background = {};
 };
 
+/// Workers that a server waits for.
+struct ServerWait {
+  enum class Until : uint8_t { step_ended, gathered, all_here };
+  Until until = Until::step_ended;
+  std::string what = {};  // "step 412", "gather the epoch is saved", "hello"
+  std::vector<uint32_t> workers = {};
+  std::vector<uint32_t> held = {};  // those whose answers it holds back until then
+  Env::Time since = {};
+};
+
+/// What a server is at, besides exchanges, which are answered at once.
+struct ServerActivity {
+  std::vector<ServerWait> waits = {};
+  struct Task {
+    std::string line = {};  // a control verb that is being performed
+    Env::Time since = {};
+  };
+  std::vector<Task> tasks = {};
+};
+
 /// Holds its part of a placement's tables and serves workers: exchanges (apply the pushes, then
 /// answer the pulls), and control verbs:
 ///   leave | pause                   the job for good, the step group for now
@@ -72,6 +92,10 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   /// The tables of a save, of any number of servers, that was made by save verbs.
   void load(const std::string& folder, const std::vector<std::string>& lines);
   uint64_t step() const { return step_; }
+  /// Nobody waits for long because of this call.
+  ServerActivity activity();
+  /// Of all sparse tables.
+  size_t rows() const;
   std::vector<SparseTable*> sparse_tables();
 
  private:
@@ -97,6 +121,8 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
     std::vector<KeptList> lists;
     std::optional<Held> held;
     uint64_t control = 0;                          // the last one that was begun
+    std::string verb;                              // of that one, with its words
+    Env::Time asked;                               // when that was
     std::optional<std::vector<std::byte>> result;  // of that one; nothing: it is under way
     // Guarded by the server's group_:
     bool joined = false, left = false, dead = false, member = true;
@@ -129,6 +155,8 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void apply_mean(const std::vector<Worker*>& members, uint64_t step) REQUIRES(group_);
   void turn_away(Worker& worker, const std::string& why) REQUIRES(worker.mutex);
   std::string waits_for(Env::Duration at_least);
+  std::vector<ServerWait> find_waits() REQUIRES(group_);
+  std::optional<ServerWait> find_step_wait() REQUIRES(group_);
   void answer_ping(Session& session, uint64_t id);
 
   void take_control(Session& session, const InFrame& frame);

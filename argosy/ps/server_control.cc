@@ -46,6 +46,8 @@ void PsServer::take_control(Session& session, const InFrame& frame) {
       return;
     }
     worker.control = frame.id;
+    worker.verb = control.line;
+    worker.asked = env_.now();
     worker.result.reset();
   }
   const std::string& line = control.line;

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "argosy/base/env.h"
+
+namespace argosy {
+
+/// What a process is at.
+enum class Doing : uint8_t {
+  starting,
+  generating,
+  reading,
+  fetching,
+  computing,
+  sending,
+  evaluating,
+  saving,
+  loading,
+  meeting,
+  serving,
+  ending,
+};
+
+std::string_view word(Doing doing);    // "reading"
+std::string_view phrase(Doing doing);  // "reads data"
+std::optional<Doing> doing_of(std::string_view word);
+/// Whether it is done without any other process: nobody else is to blame if it takes long.
+bool needs_nobody(Doing doing);
+
+/// What the threads of a process are at, and how far they are. Of several threads the last one that
+/// began something counts: what it says stays only if all of them stand still. Thread safety: full;
+/// neither side ever waits.
+class Activity {
+ public:
+  explicit Activity(Env& env) : env_(env) { begin(Doing::starting); }
+
+  void begin(Doing doing) {
+    const auto since = static_cast<uint64_t>(env_.now().time_since_epoch().count());
+    state_.store(since << kBits | static_cast<uint64_t>(doing), std::memory_order_relaxed);
+  }
+  /// A step of `samples` instances has ended: number `step` of its epoch.
+  void end_step(int epoch, uint64_t step, uint64_t samples) {
+    epoch_.store(epoch, std::memory_order_relaxed);
+    step_.store(step, std::memory_order_relaxed);
+    samples_.fetch_add(samples, std::memory_order_relaxed);
+  }
+
+  struct View {
+    Doing doing;
+    Env::Time since;
+    int epoch;
+    uint64_t step, samples;  // samples: of all epochs
+  };
+  View view() const;
+
+ private:
+  static constexpr int kBits = 4;  // of Doing; time has the others
+  Env& env_;
+  std::atomic<uint64_t> state_ = 0, step_ = 0, samples_ = 0;
+  std::atomic<int> epoch_ = 0;
+};
+
+}  // namespace argosy

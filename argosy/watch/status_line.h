@@ -1,0 +1,73 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/watch/activity.h"
+
+namespace argosy {
+
+/// Numbers of workers or of servers, in order. A report names the first ones only of very many.
+struct Numbers {
+  std::vector<uint32_t> listed = {};
+  bool more = false;
+
+  bool may_have(uint32_t number) const {
+    return more || std::ranges::find(listed, number) != listed.end();
+  }
+};
+
+/// Whom a process waits for.
+struct Wait {
+  std::string role = {};  // "server", "worker"
+  Numbers peers = {};
+  double seconds = 0;
+  /// Of a server's wait: the workers whose answers it holds back until then.
+  Numbers held = {};
+  std::string what = {};  // in words: "exchange 912: rows of emb", "to end step 411"
+};
+
+/// What a process reports of itself.
+struct ProcessStatus {
+  std::string role = {};  // "server", "worker"
+  uint32_t index = 0;
+  int64_t pid = 0;
+  Doing doing = Doing::starting;
+  double since = 0;  // seconds that it has been doing that
+  int epoch = 0;     // 0: it has none
+  uint64_t step = 0;
+  std::optional<double> rate = {};       // samples per second
+  std::optional<uint64_t> queue = {};    // exchanges on their way; of a server: answers held back
+  std::optional<double> staleness = {};  // steps from a pull to its push
+  std::optional<uint64_t> rows = {};
+  std::vector<Wait> waits = {};
+};
+
+/// A pipe keeps lines of this length whole, whoever else writes.
+inline constexpr size_t kLongestStatusLine = 4096;
+
+/// One line, without its end, of words NAME=VALUE in any order:
+///   status role=server index=1 pid=72 doing=serving since=31.2 step=410 queue=2 rows=90210
+///     wait=worker:2,4-6:4.2:0-1,3:to%20end%20step%20411
+/// A wait is ROLE:NUMBERS:SECONDS:HELD:WHAT, the longest ones first; those that would make the line
+/// too long are left out. NUMBERS ends with "+" where there are more. In texts %XX is a byte.
+std::string format_status(const ProcessStatus& status);
+/// Nothing for a line that is no status. Names that are not known are passed over.
+std::optional<ProcessStatus> parse_status(std::string_view line);
+
+/// "0-3,7"; numbers in order.
+std::string format_numbers(const Numbers& numbers);
+
+/// Texts as one word without '=' and ':' and back; nothing if it is not what escape() gives.
+std::string escape(std::string_view text);
+std::optional<std::string> unescape(std::string_view word);
+
+/// A line of words NAME=VALUE behind the word `kind`; nothing if it is not that.
+using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
+std::optional<Fields> split_fields(std::string_view line, std::string_view kind);
+
+}  // namespace argosy

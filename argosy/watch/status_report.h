@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "argosy/watch/status_line.h"
+
+namespace argosy {
+
+/// Reports the status of this process while it lives, from a thread of its own, so that a process
+/// whose other threads are stuck is still heard of. A reader that does not keep up misses lines.
+class StatusReport {
+ public:
+  using Look = std::function<std::optional<ProcessStatus>()>;
+
+  /// Writes lines of status_line.h to `fd`, which stays open: at once, then every `period`. Looks
+  /// at nothing if `fd` is negative or there is nothing to look with.
+  StatusReport(int fd, Look look,
+               std::chrono::milliseconds period = std::chrono::milliseconds(500));
+
+ private:
+  std::jthread thread_;
+};
+
+/// The descriptor that the launcher gave this process for its reports, ARGOSY_PROGRESS_FD; -1:
+/// none.
+int report_descriptor();
+
+}  // namespace argosy
