@@ -1,11 +1,14 @@
 // Servers and workers as real processes over loopback TCP, training CTR-DNN from MultiSlot text
 // files, beside one process that trains alone with one compute thread, in turn.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "argosy/base/error.h"
 #include "argosy/fleet/serve.h"
+#include "argosy/fleet/status.h"
 #include "argosy/ps/client.h"
 #include "bench/bench.h"
 #include "bench/ctr_work.h"
@@ -22,6 +25,7 @@ struct Work {
   std::string folder, mode, optimizer;
   size_t batch, steps;  // steps of each worker in an epoch
   int servers, workers, threads;
+  int reports;  // where status lines go; -1: nowhere
 };
 
 struct Rate {
@@ -78,6 +82,8 @@ Rate train_as_worker(const Work& work, const Role& role) {
     return wires;
   };
   Trainer trainer(*env, ctr_dnn, options);
+  const StatusReport report(work.reports,
+                            look_at_worker(*env, role.index, trainer.activity(), client));
   Rate rate{train(trainer, work, role.index), 0};
   const double examples = static_cast<double>(work.batch * work.steps * kEpochs);
   rate.bytes_per_example =
@@ -93,7 +99,12 @@ void serve_part(const Work& work, const Role& role) {
   const Placement placement =
       placement_of(model.plan, options.strategy, static_cast<uint32_t>(role.servers.size()));
   std::FILE* const nowhere = std::fopen("/dev/null", "w");
-  serve(*env, placement, role, {.strategy = options.strategy, .out = nowhere});
+  std::optional<StatusReport> report;
+  const auto begin_reports = [&](PsServer& server) {
+    report.emplace(work.reports, look_at_server(*env, role.index, server.weak_from_this()));
+  };
+  serve(*env, placement, role,
+        {.strategy = options.strategy, .before = begin_reports, .out = nowhere});
   std::fclose(nowhere);
 }
 
@@ -135,7 +146,9 @@ BenchResults run(const BenchFlags& flags) {
             .steps = static_cast<size_t>(integer(flags, "steps")),
             .servers = static_cast<int>(integer(flags, "servers")),
             .workers = static_cast<int>(integer(flags, "workers")),
-            .threads = static_cast<int>(integer(flags, "threads"))};
+            .threads = static_cast<int>(integer(flags, "threads")),
+            .reports = -1};
+  if (integer(flags, "reports") > 0) work.reports = ::open("/dev/null", O_WRONLY);
   if (work.optimizer.empty()) work.optimizer = work.mode == "geo" ? "sgd" : "adam";
   fs::create_directories(work.folder);
   for (int i = 0; i < work.workers; ++i)
@@ -169,7 +182,8 @@ Bench ps() {
                     {"optimizer", ""},
                     {"batch", "512"},
                     {"steps", "200"},
-                    {"rounds", "3"}},
+                    {"rounds", "3"},
+                    {"reports", "0"}},
           .run = run};
 }
 

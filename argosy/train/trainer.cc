@@ -94,7 +94,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
 }
 
 Trainer::Trainer(Env& env, Model model, TrainerOptions options)
-    : env_(env), model_(std::move(model)), options_(std::move(options)) {
+    : env_(env), model_(std::move(model)), options_(std::move(options)), activity_(env) {
   const int threads = options_.strategy.threads;
   check<ConfigError>(threads > 0, "threads must be positive, got ", threads);
   check<ConfigError>(options_.chunks >= 0, "chunks must not be negative, got ", options_.chunks);
@@ -142,7 +142,9 @@ std::span<const double> Trainer::step(Batch& batch) {
 /// On the calling thread, or in chunks.
 void Trainer::step_whole(Batch& batch, Figures& figures) {
   batch.step = ++steps_;
+  activity_.begin(Doing::fetching);
   communicator_->fetch(batch);
+  activity_.begin(Doing::computing);
   if (options_.graph == GraphMode::eager) return step_eager(batch, figures);
   if (chunks_ != nullptr) {
     chunks_->run(batch, *communicator_, {options_.seed, batch.step}, figures);
@@ -151,6 +153,7 @@ void Trainer::step_whole(Batch& batch, Figures& figures) {
     compute(batch, worker);
     figures.add(batch.size, [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
   }
+  activity_.begin(Doing::sending);
   communicator_->commit(batch);
 }
 
@@ -197,6 +200,7 @@ void Trainer::step_eager(Batch& batch, Figures& figures) {
                            g.value(update.next));
   // The eager program numbers its variables as the recorded one did.
   figures.add(batch.size, [&](VarId id) -> const Tensor& { return g.value(id); });
+  activity_.begin(Doing::sending);
   communicator_->commit(batch);  // while the builder holds what was delivered
 }
 
@@ -213,6 +217,7 @@ void Trainer::after_step(Epoch& epoch, size_t instances) {
   Progress& progress = epoch.progress;
   ++progress.step;
   progress.samples += instances;
+  activity_.end_step(progress.epoch, progress.step, instances);
   progress.seconds = std::chrono::duration<double>(env_.now() - epoch.start).count();
   const bool tell = epoch.options.on_step &&
                     (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
@@ -226,6 +231,7 @@ void Trainer::after_step(Epoch& epoch, size_t instances) {
 }
 
 void Trainer::checkpoint(const Dataset& data, Epoch& epoch) {
+  activity_.begin(Doing::saving);
   communicator_->drain();
   epoch.options.checkpoint({epoch.progress.epoch, data.position()});
 }
@@ -235,6 +241,7 @@ bool Trainer::read_one(Dataset& data, Worker& worker) {
   const auto free = std::ranges::find_if(worker.batches, [&](const auto& batch) {
     return std::ranges::find(worker.read, batch.get()) == worker.read.end();
   });
+  activity_.begin(Doing::reading);
   const Env::Time asked = env_.now();
   const bool more = data.next(**free);
   worker.reading += std::chrono::duration<double>(env_.now() - asked).count();
@@ -268,8 +275,11 @@ void Trainer::compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::m
   Batch& batch = *worker.read.front();
   lock.unlock();
   batch.step = ++steps_;
+  activity_.begin(Doing::fetching);
   communicator_->fetch(batch);
+  activity_.begin(Doing::computing);
   compute(batch, worker);
+  activity_.begin(Doing::sending);
   communicator_->commit(batch);
   lock.lock();
   worker.read.pop_front();
@@ -330,6 +340,7 @@ void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
     worker->read.clear();
     worker->reading = 0;
   }
+  activity_.begin(Doing::meeting);
   communicator_->pass(Pass::begin);
   if (workers_.size() == 1) {
     run_alone(data, *workers_[0], epoch);
@@ -342,6 +353,7 @@ void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
     threads.clear();
     if (epoch.failure) std::rethrow_exception(epoch.failure);
   }
+  activity_.begin(Doing::sending);
   communicator_->drain();
   communicator_->pass(Pass::end);
 }
@@ -364,12 +376,14 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
     progress.epochs = options.epochs;
     const DataPosition from = number == resume.epoch ? resume.data : DataPosition{};
     progress.step = progress.resumed_at = from.batches;
+    activity_.begin(Doing::reading);
     data.begin_epoch(options_.seed + static_cast<uint64_t>(number), from);
     progress.steps = data.batches();
     epoch.start = env_.now();
     run_epoch(data, epoch);
     check<DataError>(progress.step > 0, "epoch ", number, " had no batch: the data set is empty");
     if (options.join) {
+      activity_.begin(Doing::meeting);
       options.join(epoch.figures);
       progress.samples = epoch.figures.instances();
     }
@@ -401,8 +415,10 @@ std::vector<Metric> Trainer::evaluate(Dataset& data) {
   }
   Batch batch;
   Figures figures(evaluator_measures_);
+  activity_.begin(Doing::evaluating);
   data.begin_epoch(0);
   while (data.next(batch)) {
+    activity_.begin(Doing::evaluating);
     communicator_->fetch(batch, Purpose::inference);
     evaluator_->run(batch.feeds);
     figures.add(batch.size, [&](VarId id) -> const Tensor& { return evaluator_->value(id); });
@@ -410,14 +426,19 @@ std::vector<Metric> Trainer::evaluate(Dataset& data) {
   return figures.totals();
 }
 
-void Trainer::leave() { communicator_->pass(Pass::leave); }
+void Trainer::leave() {
+  activity_.begin(Doing::ending);
+  communicator_->pass(Pass::leave);
+}
 
 void Trainer::save(const std::string& dir, const ResumePoint& resume) {
+  activity_.begin(Doing::saving);
   communicator_->drain();
   save_checkpoint(env_, dir, communicator_->store(), resume);
 }
 
 ResumePoint Trainer::load(const std::string& dir) {
+  activity_.begin(Doing::loading);
   communicator_->drain();
   const ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
   const std::vector<NamedTensor> persistables = communicator_->store().persistables();
@@ -427,6 +448,7 @@ ResumePoint Trainer::load(const std::string& dir) {
 }
 
 void Trainer::export_inference(const std::string& dir, std::vector<std::string> predictions) {
+  activity_.begin(Doing::saving);
   communicator_->drain();
   if (predictions.empty()) predictions = prediction_names_;
   save_inference(env_, dir, plan_.worker, predictions, communicator_->store());

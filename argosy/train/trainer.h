@@ -18,6 +18,7 @@
 #include "argosy/train/checkpoint.h"
 #include "argosy/train/figures.h"
 #include "argosy/train/progress.h"
+#include "argosy/watch/activity.h"
 
 namespace argosy {
 
@@ -122,6 +123,8 @@ class Trainer {
   /// The loss, the model's metrics, its meters.
   const std::vector<std::string>& figure_names() const { return measures_.names; }
   Communicator& communicator() { return *communicator_; }
+  /// What it is at; whoever makes it do other things says so here.
+  Activity& activity() { return activity_; }
 
  private:
   /// What a compute thread needs for itself.
@@ -164,6 +167,7 @@ class Trainer {
   std::vector<const Edge*> edge_by_value_;  // by variable number, null where none
   std::optional<Figures> figures_;          // of the last step()
   std::atomic<uint64_t> steps_ = 0;
+  Activity activity_;
 };
 
 }  // namespace argosy

@@ -9,6 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/fleet/serve.h"
 #include "argosy/fleet/server_calls.h"
+#include "argosy/fleet/status.h"
 #include "argosy/train/trainer.h"
 #include "argosy/zoo/model.h"
 #include "argosy/zoo/runner.h"
@@ -90,7 +91,13 @@ void run_server(Env& env, const Config& config, const Job& job, std::FILE* out) 
   const RecordedModel model = record(setup.model, trainer_options(config, setup));
   const Placement placement =
       placement_of(model.plan, job.strategy(), static_cast<uint32_t>(job.role().servers.size()));
-  serve(env, placement, job.role(), {.strategy = job.strategy(), .out = out});
+  std::optional<StatusReport> report;
+  const auto begin_reports = [&](PsServer& server) {
+    report.emplace(report_descriptor(),
+                   look_at_server(env, job.role().index, server.weak_from_this()));
+  };
+  serve(env, placement, job.role(),
+        {.strategy = job.strategy(), .before = begin_reports, .out = out});
 }
 
 }  // namespace argosy

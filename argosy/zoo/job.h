@@ -26,6 +26,8 @@ class Job {
   bool shared() const { return role_.kind != RoleKind::local; }
   bool first() const { return role_.first_worker(); }
   const Strategy& strategy() const { return strategy_; }
+  /// Once connected; null where there is nobody to connect to.
+  const std::shared_ptr<PsClient>& client() const { return client_; }
   /// For TrainerOptions::connect; none where there is nobody to connect to.
   std::function<Wires(const Plan&)> connector();
 

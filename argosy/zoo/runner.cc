@@ -13,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/data/lines.h"
 #include "argosy/data/parse_lines.h"
+#include "argosy/fleet/status.h"
 #include "argosy/zoo/job.h"
 #include "argosy/zoo/sources.h"
 
@@ -96,6 +97,12 @@ void check_feeds(const Config& config, const Plan& plan) {
                        "', expected some of ", fmt::format("{}", fmt::join(known, ", ")));
 }
 
+/// Of a worker of a job.
+StatusReport::Look look_at(Env& env, const Job& job, const Activity& activity) {
+  if (job.client() == nullptr) return {};
+  return look_at_worker(env, job.role().index, activity, job.client());
+}
+
 /// The loop of one training: what is printed and what is saved when.
 class Training {
  public:
@@ -107,10 +114,14 @@ class Training {
         setup_(make_model(config)),
         job_(job),
         report_(env, job.role()),
-        trainer_(env, setup_.model, worker_options(config, setup_, job)) {
+        trainer_(env, setup_.model, worker_options(config, setup_, job)),
+        status_(report_descriptor(), look_at(env, job, trainer_.activity())) {
     check_feeds(config, trainer_.plan());
+    trainer_.activity().begin(Doing::generating);
     if (job.first()) generate_if_missing(env, config, out);
+    trainer_.activity().begin(Doing::meeting);
     job.barrier("the data are there");
+    trainer_.activity().begin(Doing::reading);
     train_ =
         make_train_data(config, trainer_.plan(), setup_.tables,
                         [&](std::vector<std::string> all) { return job.files(std::move(all)); });
@@ -171,6 +182,7 @@ class Training {
     std::optional<ResumePoint> point;
     if (job_.first()) point = load();
     if (!job_.shared()) return point;
+    trainer_.activity().begin(Doing::meeting);
     const std::string epoch =
         job_.from_first("the model is loaded", std::to_string(point ? point->epoch : 0));
     if (epoch == "0") return std::nullopt;
@@ -224,6 +236,7 @@ class Training {
     for (const std::string& note : train_->notes()) log_.info(note);
     for (const std::string& note : trainer_.communicator().notes()) log_.info(note);
     if (job_.first()) save(progress.epoch);
+    trainer_.activity().begin(Doing::meeting);
     job_.barrier("the epoch is saved");
     return Next::go_on;
   }
@@ -260,6 +273,7 @@ class Training {
   Job& job_;
   ProgressReport report_;
   Trainer trainer_;
+  StatusReport status_;
   std::unique_ptr<Dataset> train_, test_;
   Progress told_;
   TrainResult result_;

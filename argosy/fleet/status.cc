@@ -1,0 +1,103 @@
+#include "argosy/fleet/status.h"
+
+#include <unistd.h>
+
+#include <deque>
+
+namespace argosy {
+namespace {
+
+constexpr auto kFiguresOf = std::chrono::seconds(5);
+
+double seconds(Env::Duration duration) {
+  return std::max(0.0, std::chrono::duration<double>(duration).count());
+}
+
+/// Remembers what was counted a few seconds ago.
+class RecentFigures {
+ public:
+  void take(Env::Time at, uint64_t samples, const PsClient::Staleness& staleness) {
+    counts_.push_back({at, samples, staleness});
+    while (counts_.size() > 2 && counts_[1].at + kFiguresOf <= at) counts_.pop_front();
+  }
+  void put_into(ProcessStatus& status) const {
+    const Counts &first = counts_.front(), &last = counts_.back();
+    if (last.at > first.at)
+      status.rate = static_cast<double>(last.samples - first.samples) / seconds(last.at - first.at);
+    const uint64_t pushes = last.staleness.pushes - first.staleness.pushes;
+    if (pushes > 0)
+      status.staleness = static_cast<double>(last.staleness.steps - first.staleness.steps) /
+                         static_cast<double>(pushes);
+  }
+
+ private:
+  struct Counts {
+    Env::Time at;
+    uint64_t samples;
+    PsClient::Staleness staleness;
+  };
+  std::deque<Counts> counts_;
+};
+
+}  // namespace
+
+StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
+                                  std::shared_ptr<const PsClient> client) {
+  return [&env, index, &activity, client = std::move(client),
+          recent = RecentFigures()]() mutable -> std::optional<ProcessStatus> {
+    const Activity::View view = activity.view();
+    const Env::Time now = env.now();
+    ProcessStatus status{.role = "worker",
+                         .index = static_cast<uint32_t>(index),
+                         .pid = ::getpid(),
+                         .doing = view.doing,
+                         .since = seconds(now - view.since),
+                         .epoch = view.epoch,
+                         .step = view.step,
+                         .queue = client->under_way()};
+    recent.take(now, view.samples, client->staleness());
+    recent.put_into(status);
+    for (ClientWait& wait : client->waits())
+      status.waits.push_back({.role = "server",
+                              .peers = {{wait.server}},
+                              .seconds = seconds(now - wait.since),
+                              .what = std::move(wait.what)});
+    return status;
+  };
+}
+
+StatusReport::Look look_at_server(Env& env, int index, std::weak_ptr<PsServer> server) {
+  return [&env, index, server = std::move(server),
+          started = env.now()]() -> std::optional<ProcessStatus> {
+    const auto alive = server.lock();
+    if (alive == nullptr) return std::nullopt;
+    ServerActivity activity = alive->activity();
+    const Env::Time now = env.now();
+    ProcessStatus status{.role = "server",
+                         .index = static_cast<uint32_t>(index),
+                         .pid = ::getpid(),
+                         .doing = Doing::serving,
+                         .since = seconds(now - started),
+                         .step = alive->step(),
+                         .rows = alive->rows()};
+    uint64_t owed = activity.tasks.size();
+    for (ServerWait& wait : activity.waits) {
+      owed += wait.held.size();
+      status.waits.push_back({.role = "worker",
+                              .peers = {std::move(wait.workers)},
+                              .seconds = seconds(now - wait.since),
+                              .held = {std::move(wait.held)},
+                              .what = std::move(wait.what)});
+    }
+    status.queue = owed;
+    for (const ServerActivity::Task& task : activity.tasks) {
+      const bool saves = task.line.starts_with("save "), loads = task.line.starts_with("load ");
+      if (!saves && !loads) continue;
+      status.doing = saves ? Doing::saving : Doing::loading;
+      status.since = seconds(now - task.since);
+    }
+    return status;
+  };
+}
+
+}  // namespace argosy
