@@ -1,20 +1,25 @@
 // argosy: the command line tool. One subcommand per function below.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "apps/completion.h"
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
 #include "argosy/data/generate.h"
 #include "argosy/launch/doctor/doctor.h"
+#include "argosy/launch/status_view.h"
 #include "argosy/zoo/plan_report.h"
 #include "argosy/zoo/proof.h"
 #include "argosy/zoo/runner.h"
@@ -242,6 +247,44 @@ void add_doctor(CLI::App& app, DoctorFlags& flags, int& exit_code) {
   doctor->callback([&] { exit_code = run_doctor(flags); });
 }
 
+/// The command line of `status`.
+struct StatusFlags {
+  std::string log_dir = "log";
+  bool watch = false, json = false;
+};
+
+/// Nothing of the job will be written any more, as far as this machine can tell.
+bool is_over(const StatusFile& file) {
+  if (file.finished) return true;
+  const bool ours = file.host == host_name();
+  return ours && ::kill(static_cast<pid_t>(file.pid), 0) != 0 && errno == ESRCH;
+}
+
+/// Prints it, once or until the job is over. The exit code.
+int run_status(const StatusFlags& flags) {
+  while (true) {
+    const std::vector<StatusFile> files = read_status_files(flags.log_dir);
+    const double now = unix_now();
+    if (flags.watch && ::isatty(STDOUT_FILENO) == 1) fmt::print("\033[H\033[J");
+    fmt::print("{}", flags.json ? status_json(files, now) : status_text(files, now));
+    std::fflush(stdout);
+    if (!flags.watch || std::ranges::all_of(files, is_over))
+      return launcher_troubles(files, now).empty() ? 0 : 1;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+void add_status(CLI::App& app, StatusFlags& flags, int& exit_code) {
+  auto* status = app.add_subcommand(
+      "status", "Say what the processes of a job are doing, and what they wait for");
+  status->add_option("--log_dir", flags.log_dir, "as it was given to fleetrun")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  status->add_flag("--watch", flags.watch, "once a second, until the job has ended");
+  status->add_flag("--json", flags.json, "one line of JSON");
+  status->callback([&] { exit_code = run_status(flags); });
+}
+
 /// The command line of `gen`.
 struct GenFlags {
   std::string out, format = "raw";
@@ -322,6 +365,8 @@ int main(int argc, char** argv) {
   add_gen(app, gen);
   DoctorFlags patient;
   int exit_code = 0;
+  StatusFlags status;
+  add_status(app, status, exit_code);
   add_doctor(app, patient, exit_code);
 
   std::string file;

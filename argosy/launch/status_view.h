@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "argosy/launch/status.h"
+
+namespace argosy {
+
+/// A process that says nothing for longer is not asked what it waits for; seconds.
+inline constexpr double kSilent = 3;
+/// A launcher that has not written for longer has something wrong with it; seconds.
+inline constexpr double kOld = 5;
+/// Shorter waits are how a job runs; seconds.
+inline constexpr double kLongWait = 1;
+
+/// Why processes wait, one text for each reason: who waits for whom, from process to process, up to
+/// one that does something by itself, has ended, says nothing, or that has come before.
+std::vector<std::string> wait_chains(const std::vector<StatusFile>& files);
+
+/// What is wrong with a launcher, one text each.
+std::vector<std::string> launcher_troubles(const std::vector<StatusFile>& files, double now);
+
+/// All of it for people: a table of the processes, then chains and troubles. `now`: Unix time.
+std::string status_text(const std::vector<StatusFile>& files, double now);
+/// The same for programs: one object, on one line.
+std::string status_json(const std::vector<StatusFile>& files, double now);
+
+}  // namespace argosy
