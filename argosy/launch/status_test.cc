@@ -148,7 +148,8 @@ TEST(StatusView, SaysThatALauncherHasStoppedWriting) {
             std::vector<std::string>{"the launcher 1234 on host-a has not written for 12 s"});
   file.finished = true;
   EXPECT_TRUE(launcher_troubles({file}, file.written + 12).empty());
-  EXPECT_NE(status_text({file}, file.written).find("the job has ended\n"), std::string::npos);
+  EXPECT_NE(status_text({file}, file.written + 200).find("\nthe job has ended, 3 min 20 s ago\n"),
+            std::string::npos);
 }
 
 TEST(StatusFile, IsReadAsItWasWritten) {

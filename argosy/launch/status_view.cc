@@ -18,6 +18,7 @@ constexpr std::array<const char*, kColumns> kTitles = {
 /// "4.2 s", "3 min 20 s", "2 h 5 min"
 std::string duration_text(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kShort = 10;
+  seconds = std::max(seconds, 0.0);  // clocks of two machines
   const auto whole = static_cast<int64_t>(seconds);
   if (seconds < kShort) return fmt::format("{:.1f} s", seconds);
   if (seconds < kMinute) return fmt::format("{} s", whole);
@@ -25,16 +26,19 @@ std::string duration_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
+bool is_silent(const ProcessRecord& process) { return process.report->seconds > kSilent; }
+
 std::string doing_text(const ProcessRecord& process) {
   if (process.ended)
     return fmt::format("ended {} ago: {}", duration_text(process.ended->seconds),
                        process.ended->how);
   if (!process.report) return "has not reported yet";
-  if (process.report->seconds > kSilent)
+  if (is_silent(process))
     return fmt::format("has not reported for {}", duration_text(process.report->seconds));
   const ProcessStatus& status = process.report->status;
   std::string text(phrase(status.doing));
-  if (status.doing != Doing::serving) text += " for " + duration_text(status.since);
+  if (status.doing != Doing::serving && status.since >= kLongWait)
+    text += " for " + duration_text(status.since);
   if (status.rows) text += fmt::format(", {} rows", *status.rows);
   return text;
 }
@@ -50,6 +54,7 @@ Row row_of(const ProcessRecord& process) {
   const ProcessStatus& status = process.report->status;
   row[4] = status.epoch > 0 ? fmt::format("{} of epoch {}", status.step, status.epoch)
                             : fmt::format("{}", status.step);
+  if (is_silent(process)) return row;
   if (status.rate) row[5] = fmt::format("{:.0f}", *status.rate);
   if (status.queue) row[6] = fmt::format("{}", *status.queue);
   if (status.staleness) row[7] = fmt::format("{:.1f}", *status.staleness);
@@ -117,7 +122,7 @@ std::string status_text(const std::vector<StatusFile>& files, double now) {
   for (const StatusFile& file : files) {
     for (const ProcessRecord& process : file.processes) {
       rows.push_back(row_of(process));
-      const bool counts = process.report && !process.ended && process.report->seconds <= kSilent;
+      const bool counts = process.report && !process.ended && !is_silent(process);
       if (counts) rate += process.report->status.rate.value_or(0);
     }
   }
@@ -125,7 +130,10 @@ std::string status_text(const std::vector<StatusFile>& files, double now) {
   text += fmt::format("all workers: {:.0f} samples/s\n", rate);
   for (const std::string& chain : wait_chains(files)) text += "\n" + chain + "\n";
   for (const std::string& trouble : launcher_troubles(files, now)) text += "\n" + trouble + "\n";
-  if (std::ranges::all_of(files, &StatusFile::finished)) text += "\nthe job has ended\n";
+  if (std::ranges::all_of(files, &StatusFile::finished))
+    text +=
+        fmt::format("\nthe job has ended, {} ago\n",
+                    duration_text(now - std::ranges::max(files, {}, &StatusFile::written).written));
   return text;
 }
 
