@@ -148,7 +148,7 @@ BenchResults run(const BenchFlags& flags) {
             .workers = static_cast<int>(integer(flags, "workers")),
             .threads = static_cast<int>(integer(flags, "threads")),
             .reports = -1};
-  if (integer(flags, "reports") > 0) work.reports = ::open("/dev/null", O_WRONLY);
+  if (flags.at("reports") == "on") work.reports = ::open("/dev/null", O_WRONLY);
   if (work.optimizer.empty()) work.optimizer = work.mode == "geo" ? "sgd" : "adam";
   fs::create_directories(work.folder);
   for (int i = 0; i < work.workers; ++i)
@@ -183,7 +183,7 @@ Bench ps() {
                     {"batch", "512"},
                     {"steps", "200"},
                     {"rounds", "3"},
-                    {"reports", "0"}},
+                    {"reports", "off"}},
           .run = run};
 }
 

@@ -41,15 +41,17 @@ class Line {
     check<DataError>(value.has_value(), where_, ": ", name, " is no text");
     return *value;
   }
-  template <class T>
-  T number(std::string_view name) const {
-    T value = 0;
+  double number(std::string_view name) const {
+    constexpr double kMost = 1e12;  // more than any pid or time
+    double value = 0;
     const std::string_view text = word(name);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    check<DataError>(error == std::errc() && end == text.data() + text.size(), where_, ": ", name,
-                     " is '", text, "', expected a number");
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    check<DataError>(whole && value >= 0 && value <= kMost, where_, ": ", name, " is '", text,
+                     "', expected a number");
     return value;
   }
+  int64_t integer(std::string_view name) const { return static_cast<int64_t>(number(name)); }
 
  private:
   const std::string_view* find(std::string_view name) const {
@@ -79,11 +81,10 @@ std::string format_process(const ProcessRecord& process) {
 
 ProcessRecord parse_process(const Line& line) {
   ProcessRecord process{.name = line.text("name"),
-                        .pid = line.number<int64_t>("pid"),
-                        .starts = line.number<int>("starts"),
-                        .up = line.number<double>("up")};
-  if (line.has("ended"))
-    process.ended = ProcessRecord::End{line.text("ended"), line.number<double>("ago")};
+                        .pid = line.integer("pid"),
+                        .starts = line.integer("starts"),
+                        .up = line.number("up")};
+  if (line.has("ended")) process.ended = ProcessRecord::End{line.text("ended"), line.number("ago")};
   return process;
 }
 
@@ -126,10 +127,10 @@ StatusFile parse_status_file(std::string_view text, const std::string& path) {
   const std::string_view second = next();
   const Line launcher(second, "launcher", where());
   StatusFile file{.host = launcher.text("host"),
-                  .pid = launcher.number<int64_t>("pid"),
-                  .started = launcher.number<double>("started"),
-                  .written = launcher.number<double>("written"),
-                  .finished = launcher.number<int>("finished") != 0};
+                  .pid = launcher.integer("pid"),
+                  .started = launcher.number("started"),
+                  .written = launcher.number("written"),
+                  .finished = launcher.integer("finished") != 0};
   while (!text.empty()) {
     const std::string_view words = next();
     const Line line(words, "process", where());
@@ -137,7 +138,7 @@ StatusFile parse_status_file(std::string_view text, const std::string& path) {
     if (!line.has("heard")) continue;
     const auto status = parse_status(next());
     check<DataError>(status.has_value(), where(), ": expected the status of ", process.name);
-    process.report = ProcessRecord::Report{*status, line.number<double>("heard")};
+    process.report = ProcessRecord::Report{*status, line.number("heard")};
   }
   return file;
 }

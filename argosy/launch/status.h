@@ -16,7 +16,7 @@ namespace argosy {
 struct ProcessRecord {
   std::string name = {};  // "worker 1"
   int64_t pid = 0;
-  int starts = 1;
+  int64_t starts = 1;
   double up = 0;  // seconds since it was started last
   struct End {
     std::string how = {};  // "exit status 3"
@@ -80,8 +80,7 @@ class StatusBoard {
  private:
   struct Member {
     std::string name;
-    int64_t pid = 0;
-    int starts = 0;
+    int64_t pid = 0, starts = 0;
     Time started = {};
     struct End {
       std::string how;

@@ -173,6 +173,8 @@ TEST(StatusFile, ADamagedOneIsRefusedWithItsLine) {
   EXPECT_EQ(refusal(text.substr(0, text.find("status role"))),
             "log/status.a:4: expected the status of worker 2");
   EXPECT_EQ(refusal(text.substr(0, text.find(" pid=")) + "\n"), "log/status.a:2: has no pid");
+  EXPECT_EQ(refusal("argosy status 1\nlauncher host=a pid=1 started=inf"),
+            "log/status.a:2: started is 'inf', expected a number");
 }
 
 class StatusBoardTest : public testing::Test {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 
 namespace argosy {
 namespace {
@@ -23,8 +22,10 @@ bool read(std::string_view text, T& value, int base = 10) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-bool read_seconds(std::string_view text, double& value) {
-  return read(text, value) && std::isfinite(value) && value >= 0;
+/// Seconds, rates: what can be shown.
+bool read_amount(std::string_view text, double& value) {
+  constexpr double kMost = 1e12;
+  return read(text, value) && value >= 0 && value <= kMost;
 }
 
 std::string_view take_until(std::string_view& rest, char end) {
@@ -63,7 +64,7 @@ std::optional<Wait> parse_wait(std::string_view text) {
   Wait wait;
   wait.role = take_until(text, ':');
   const auto peers = parse_numbers(take_until(text, ':'));
-  const bool timed = read_seconds(take_until(text, ':'), wait.seconds);
+  const bool timed = read_amount(take_until(text, ':'), wait.seconds);
   const auto held = parse_numbers(take_until(text, ':'));
   const auto what = unescape(text);
   if (wait.role.empty() || !peers || !timed || !held || !what) return std::nullopt;
@@ -80,12 +81,12 @@ bool read_field(std::string_view name, std::string_view value, ProcessStatus& st
   }
   if (name == "index") return read(value, status.index);
   if (name == "pid") return read(value, status.pid);
-  if (name == "since") return read_seconds(value, status.since);
+  if (name == "since") return read_amount(value, status.since);
   if (name == "epoch") return read(value, status.epoch);
   if (name == "step") return read(value, status.step);
-  if (name == "rate") return read_seconds(value, status.rate.emplace());
+  if (name == "rate") return read_amount(value, status.rate.emplace());
   if (name == "queue") return read(value, status.queue.emplace());
-  if (name == "staleness") return read_seconds(value, status.staleness.emplace());
+  if (name == "staleness") return read_amount(value, status.staleness.emplace());
   if (name == "rows") return read(value, status.rows.emplace());
   if (name == "doing") {
     const auto doing = doing_of(value);

@@ -60,10 +60,11 @@ TEST(StatusLine, LinesThatAreNoStatusAreNothing) {
   for (const char* line :
        {"", "status", "status x", "worker=1 epoch=1", "status index=1", "status role=chief",
         "status role=worker index=-1", "status role=worker doing=dreaming",
-        "status role=worker since=-1", "status role=worker since=nan", "status role=worker =1",
-        "status role=worker  step=1", "status role=worker wait=server:1:2",
-        "status role=worker wait=server:2-1:2::x", "status role=worker wait=server:1,1:2::x",
-        "status role=worker wait=server:0-99999999:2::x", "status role=worker wait=:1:2::x"})
+        "status role=worker since=-1", "status role=worker since=nan",
+        "status role=worker rate=1e300", "status role=worker =1", "status role=worker  step=1",
+        "status role=worker wait=server:1:2", "status role=worker wait=server:2-1:2::x",
+        "status role=worker wait=server:1,1:2::x", "status role=worker wait=server:0-99999999:2::x",
+        "status role=worker wait=:1:2::x"})
     EXPECT_FALSE(parse_status(line)) << line;
   EXPECT_TRUE(parse_status("status role=worker colour=blue"));
 }

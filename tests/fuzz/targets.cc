@@ -1,5 +1,7 @@
 #include "targets.h"
 
+#include <fmt/format.h>
+
 #include "argosy/base/call.h"
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
@@ -8,6 +10,7 @@
 #include "argosy/data/line_tally.h"
 #include "argosy/data/parse_lines.h"
 #include "argosy/graph/program.h"
+#include "argosy/launch/status_view.h"
 #include "argosy/ps/sparse_table.h"
 #include "argosy/ps/wire.h"
 #include "argosy/train/saved_model.h"
@@ -137,6 +140,19 @@ std::string sparse_table_seed() {
   return string_of(out.bytes());
 }
 
+/// Two workers that wait for each other by way of a server.
+std::string status_seed() {
+  std::string text = "argosy status 1\nlauncher host=a pid=1 started=10 written=20 finished=0\n";
+  for (const char* line : {"role=server index=0 doing=serving wait=worker:0-1:4.2:0-1:step%202",
+                           "role=worker index=0 doing=fetching wait=server:0:4.2::exchange%209",
+                           "role=worker index=1 doing=meeting since=4 wait=server:0:4.0::join"}) {
+    const auto status = parse_status(std::string("status ") + line);
+    text += fmt::format("process name={}%20{} pid=2 starts=1 up=9 heard=0.2\nstatus {}\n",
+                        status->role, status->index, line);
+  }
+  return text + "process name=worker%202 pid=3 starts=2 up=1 ended=exit%20status%203 ago=1\n";
+}
+
 /// Two key sets, three tables of rows and a parameter.
 ServerShape small_shape() {
   std::vector<TableSpec> tables = {{.name = "w", .dim = 6, .elements = 6},
@@ -234,6 +250,16 @@ std::map<std::string, Target> all_targets() {
        seed(Welcome{.server = 1, .applied = 2, .step = 3}),
        seed(Pong{.received = 4, .applied = 3, .waits_for = "worker 1"}),
        seed(Control{"load folder", {std::byte{1}, std::byte{2}}})}};
+  targets["status"] = {
+      [](auto bytes) {
+        allow_errors([&] {
+          const std::vector<StatusFile> files = {parse_status_file(text_of(bytes), "fuzz")};
+          constexpr double kNow = 1e9;
+          status_text(files, kNow);
+          status_json(files, kNow);
+        });
+      },
+      {status_seed()}};
   return targets;
 }
 
