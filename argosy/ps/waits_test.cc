@@ -195,5 +195,27 @@ TEST_F(Waits, OfAnAsyncWorkerAreNoneAndItsStalenessIsCounted) {
   EXPECT_TRUE(client.waits().empty());
 }
 
+TEST(WaitsOfRealThreads, MayBeAskedForWhileExchangesGoOn) {
+  const auto env = real_env();
+  const Placement placement = adding_placement();
+  const auto server = PsServer::make(*env, placement, {.workers = 2, .sync = true});
+  const auto transport = tcp_transport();
+  const Endpoint at = transport->listen({"127.0.0.1", 0}, server->acceptor());
+  const auto options = [&](uint32_t worker) {
+    return ClientOptions{.servers = {at}, .worker = worker, .workers = 2};
+  };
+  BusyWorker first(*env, placement, options(0)), second(*env, placement, options(1));
+  const std::jthread asks([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (const ServerWait& wait : server->activity().waits) EXPECT_FALSE(wait.workers.empty());
+      for (const ClientWait& wait : first.client().waits()) EXPECT_EQ(wait.server, 0U);
+      EXPECT_LE(first.client().under_way(), 1U);
+      EXPECT_LE(server->rows(), 3U);
+      EXPECT_EQ(first.client().staleness().steps, 0U);  // in sync mode nobody is late
+    }
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(first.goes_on());
+}
+
 }  // namespace
 }  // namespace argosy

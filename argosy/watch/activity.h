@@ -59,6 +59,7 @@ class Activity {
 
  private:
   static constexpr int kBits = 4;  // of Doing; time has the others
+  static_assert(static_cast<int>(Doing::ending) < 1 << kBits);
   Env& env_;
   std::atomic<uint64_t> state_ = 0, step_ = 0, samples_ = 0;
   std::atomic<int> epoch_ = 0;
