@@ -98,6 +98,7 @@ int launch(LaunchFlags flags, const Machine& machine) {
                     .max_restart = ready.max_restart,
                     .log_all = flags.log_all,
                     .json = flags.json,
+                    .log_dir = ready.log_dir,
                     .launchers = others ? &launchers : nullptr});
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "argosy/base/error.h"
@@ -19,6 +20,7 @@
 #include "argosy/launch/progress_view.h"
 #include "argosy/launch/screen.h"
 #include "argosy/launch/spawn.h"
+#include "argosy/launch/status.h"
 
 namespace argosy {
 namespace {
@@ -95,7 +97,8 @@ class ProgressPipe {
   int write_end() const { return write_.get(); }
   void close_write_end() { write_.reset(); }
 
-  void feed(ProgressView& view) {
+  /// Whole lines.
+  void feed(const std::function<void(std::string_view)>& take) {
     std::array<char, 4096> block;
     while (true) {
       const ssize_t n = ::read(read_.get(), block.data(), block.size());
@@ -104,7 +107,7 @@ class ProgressPipe {
       if (n <= 0) return;
       waiting_.append(block.data(), static_cast<size_t>(n));
       for (size_t end = 0; (end = waiting_.find('\n')) != std::string::npos;) {
-        view.take(std::string_view(waiting_).substr(0, end));
+        take(std::string_view(waiting_).substr(0, end));
         waiting_.erase(0, end + 1);
       }
       if (waiting_.size() > kLongestReport) waiting_.clear();
@@ -206,6 +209,7 @@ class Supervisor {
             static_cast<size_t>(std::ranges::count(processes, ProcessKind::worker, &Process::kind)),
             screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod),
         sockets_(std::move(sockets)) {
+    if (!supervision.log_dir.empty()) board_.emplace(supervision.log_dir, host_name());
     for (const Process& process : processes) {
       charges_.push_back({.process = &process});
       start(charges_.back());
@@ -230,6 +234,7 @@ class Supervisor {
     tails_->show_rest(screen_);
     if (const auto line = view_.last()) screen_.progress(*line);
     screen_.settle();
+    if (board_) complain(board_->finish(Clock::now()));
     speaker_.event("over", nullptr, code_, "");
     return code_;
   }
@@ -265,6 +270,7 @@ class Supervisor {
                                     .progress = progress_.write_end(),
                                     .goes_on = charge.restarts > 0},
         guard_);
+    if (board_) board_->started(process.name(), charge.running->pid(), Clock::now());
     speaker_.started(process, charge.running->pid());
   }
 
@@ -297,6 +303,7 @@ class Supervisor {
 
   void on_end(Charge& charge, const Ending& ending) {
     const Process& process = *charge.process;
+    if (board_) board_->ended(process.name(), ending.text(), Clock::now());
     speaker_.event("ended", &process, ending.exit_code(), "");
     if (phase_ == Phase::stopping) return;
     if (!ending.ok()) return on_failure(charge, ending);
@@ -399,9 +406,19 @@ class Supervisor {
   }
 
   void show() {
-    progress_.feed(view_);
+    const auto now = Clock::now();
+    progress_.feed([&](std::string_view line) {
+      view_.take(line);
+      if (board_) board_->take(line, now);
+    });
     tails_->show(screen_);
-    if (const auto line = view_.due(Clock::now())) screen_.progress(*line);
+    if (const auto line = view_.due(now)) screen_.progress(*line);
+    if (board_) complain(board_->write_if_due(now));
+  }
+
+  /// No job should end because its status cannot be written.
+  void complain(const std::optional<std::string>& trouble) const {
+    if (trouble) speaker_.say(*trouble);
   }
 
   struct EarlyEnd {
@@ -417,6 +434,7 @@ class Supervisor {
   Screen screen_;
   Speaker speaker_;
   ProgressView view_;
+  std::optional<StatusBoard> board_;
   std::vector<Descriptor> sockets_;  // by member
   std::vector<Charge> charges_;      // they need the guard
   std::optional<Tails> tails_;

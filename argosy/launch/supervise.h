@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "argosy/launch/launcher.h"
@@ -17,6 +18,7 @@ struct Supervision {
   bool json = false;        // what is said, as lines of JSON
   std::FILE* out = stdout;  // logs, and the progress of all
   std::FILE* errors = stderr;
+  std::string log_dir = {};        // where the status of all is kept; "": nowhere
   Launchers* launchers = nullptr;  // of the other machines; null: there are none
 };
 
