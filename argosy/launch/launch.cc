@@ -7,6 +7,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/launch/doctor/doctor.h"
+#include "argosy/launch/status.h"
 #include "argosy/launch/supervise.h"
 
 namespace argosy {
@@ -99,6 +100,7 @@ int launch(LaunchFlags flags, const Machine& machine) {
                     .log_all = flags.log_all,
                     .json = flags.json,
                     .log_dir = ready.log_dir,
+                    .host = host_name() + (others ? fmt::format(".{}", ready.here.front()) : ""),
                     .launchers = others ? &launchers : nullptr});
 }
 

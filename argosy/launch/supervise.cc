@@ -209,7 +209,7 @@ class Supervisor {
             static_cast<size_t>(std::ranges::count(processes, ProcessKind::worker, &Process::kind)),
             screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod),
         sockets_(std::move(sockets)) {
-    if (!supervision.log_dir.empty()) board_.emplace(supervision.log_dir, host_name());
+    if (!supervision.log_dir.empty()) board_.emplace(supervision.log_dir, supervision.host);
     for (const Process& process : processes) {
       charges_.push_back({.process = &process});
       start(charges_.back());

@@ -19,6 +19,7 @@ struct Supervision {
   std::FILE* out = stdout;  // logs, and the progress of all
   std::FILE* errors = stderr;
   std::string log_dir = {};        // where the status of all is kept; "": nowhere
+  std::string host = {};           // what this launcher is called there
   Launchers* launchers = nullptr;  // of the other machines; null: there are none
 };
 

@@ -280,7 +280,7 @@ TEST_F(PsJob, FilesAreSharedOrReadByAll) {
   EXPECT_EQ(examples(2), 2 * kRows);
   const Outcome short_of_files = launch(1, 5, settings + "True");
   EXPECT_NE(short_of_files.exit_code, 0);
-  EXPECT_NE(short_of_files.errors.find("worker 4 has no file: train has 4 for 5 workers"),
+  EXPECT_NE(short_of_files.errors.find("runner.split_file_list deals out 4 files to 5 workers"),
             std::string::npos)
       << short_of_files.errors;
 }
