@@ -19,8 +19,8 @@
 #include <sstream>
 #include <thread>
 
-#include "argosy/base/error.h"
 #include "argosy/base/descriptor.h"
+#include "argosy/base/error.h"
 #include "argosy/launch/proc_files.h"
 
 namespace argosy {

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <thread>
 
-#include "argosy/base/error.h"
 #include "argosy/base/descriptor.h"
+#include "argosy/base/error.h"
 
 namespace argosy {
 namespace {

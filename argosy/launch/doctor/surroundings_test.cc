@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <string>
 
-#include "argosy/base/test_support.h"
 #include "argosy/base/descriptor.h"
+#include "argosy/base/test_support.h"
 #include "argosy/launch/doctor/probes.h"
 
 namespace argosy {
