@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ class Communicator {
   virtual ~Communicator() = default;
   /// How many batches should be prepared ahead of the one that is computed.
   int lookahead() const { return lookahead_; }
+  /// The next pass is at least the one behind so many, in the count that all workers share.
+  void skip_passes(uint64_t passes) { passes_ = std::max(passes_, passes); }
   /// The batch has been read and will be fetched after those prepared before it.
   virtual void prepare(Batch& batch) = 0;
   /// Puts parameters, states and the rows of the batch's keys into batch.feeds; may block.
@@ -48,9 +51,11 @@ class Communicator {
 
  protected:
   explicit Communicator(int lookahead) : lookahead_(lookahead) {}
+  uint64_t next_pass() { return ++passes_; }
 
  private:
   int lookahead_;
+  uint64_t passes_ = 0;
 };
 
 /// How to distribute; what the seeds call DistributedStrategy and runner settings.

@@ -48,13 +48,13 @@ std::vector<std::string> LocalStore::sparse_tables() const {
   return names;
 }
 
-std::vector<SavedTable> LocalStore::save(Env& env, const std::string& folder, uint64_t generation) {
-  std::vector<SavedTable> saved;
+SavedTables LocalStore::save(Env& env, const std::string& folder, uint64_t generation) {
+  SavedTables saved;
   for (const auto& table : sparse_) {
     if (table == nullptr) continue;
     const std::string& name = table->spec().name;
-    saved.push_back({name, fmt::format("{}.{}.rows", name, generation)});
-    FileSink file(env, folder + "/" + saved.back().file);
+    saved.files.push_back({name, fmt::format("{}.{}.rows", name, generation)});
+    FileSink file(env, folder + "/" + saved.files.back().file);
     table->save(file);
     file.finish();
   }

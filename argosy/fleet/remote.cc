@@ -7,6 +7,7 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
+#include "argosy/fleet/dense_pieces.h"
 #include "argosy/ps/rule.h"
 
 namespace argosy {
@@ -15,12 +16,6 @@ namespace {
 std::shared_ptr<PsClient> checked(const Wires& wires, const Strategy& strategy) {
   check<ConfigError>(wires.servers != nullptr, "mode '", strategy.mode, "' needs servers");
   return wires.servers;
-}
-
-/// State of a whole parameter from that of its slices and back: each kind of state has a value
-/// for every element, one kind behind the other.
-size_t kinds_of_state(const TableSpec& spec) {
-  return make_rule(spec.rule)->state_size(spec.elements) / spec.elements;
 }
 
 }  // namespace
@@ -141,17 +136,9 @@ std::vector<NamedTensor> RemoteStore::persistables() {
   for (uint32_t server = 0; server < answers.size(); ++server) {
     ByteSource in(answers[server], fmt::format("parameters of server {}", server));
     step = std::max(step, in.get<uint64_t>());
-    for (const Slice& slice : placement.slices) {
-      if (slice.server != server) continue;
-      const TableSpec& spec = placement.tables[slice.table];
-      in.get_all(parameters[slice.table].as<float>().subspan(slice.begin, slice.size()));
-      const auto state = optimizers[slice.table].as<float>();
-      if (slice.size() == spec.elements) {
-        in.get_all(state);
-        continue;
-      }
-      for (size_t kind = 0; kind < kinds_of_state(spec); ++kind)
-        in.get_all(state.subspan(kind * spec.elements + slice.begin, slice.size()));
+    for (const DensePiece& piece : dense_pieces(placement, server)) {
+      Tensor& whole = piece.is_state ? optimizers[piece.table] : parameters[piece.table];
+      in.get_all(whole.as<float>().subspan(piece.begin, piece.size));
     }
   }
   std::vector<NamedTensor> all;
@@ -177,19 +164,9 @@ void RemoteStore::restore(const std::vector<NamedTensor>& values) {
   for (uint32_t server = 0; server < placement.servers; ++server) {
     ByteBuffer out;
     out.put(static_cast<uint64_t>(value("@step").as<int64_t>()[0]));
-    for (const Slice& slice : placement.slices) {
-      if (slice.server != server) continue;
-      const TableSpec& spec = placement.tables[slice.table];
-      const Tensor weights = value(spec.name);
-      out.put_all(weights.as<float>().subspan(slice.begin, slice.size()));
-      if (make_rule(spec.rule)->state_size(spec.elements) == 0) continue;
-      const Tensor state = value(spec.name + "@state");
-      if (slice.size() == spec.elements) {
-        out.put_all(state.as<float>());
-        continue;
-      }
-      for (size_t kind = 0; kind < kinds_of_state(spec); ++kind)
-        out.put_all(state.as<float>().subspan(kind * spec.elements + slice.begin, slice.size()));
+    for (const DensePiece& piece : dense_pieces(placement, server)) {
+      const Tensor whole = value(piece.name(placement));
+      out.put_all(whole.as<float>().subspan(piece.begin, piece.size));
     }
     controls[server] = {"set_dense", {out.bytes().begin(), out.bytes().end()}};
   }
@@ -203,14 +180,16 @@ std::vector<std::string> RemoteStore::sparse_tables() const {
   return names;
 }
 
-std::vector<SavedTable> RemoteStore::save(Env&, const std::string& folder, uint64_t generation) {
-  std::vector<SavedTable> saved;
+SavedTables RemoteStore::save(Env&, const std::string& folder, uint64_t generation) {
+  SavedTables saved;
   for (const auto& answer :
        call_all(client_, {Control{fmt::format("save {} {}", generation, folder)}})) {
     std::istringstream lines(text_of(answer));
     SavedTable table;
-    while (lines >> table.table >> table.file) saved.push_back(table);
+    while (lines >> table.table >> table.file) saved.files.push_back(table);
   }
+  for (const auto& answer : call_all(client_, {Control{"mark"}}))
+    saved.marks.push_back(text_of(answer));
   return saved;
 }
 

@@ -21,7 +21,7 @@ class RemoteStore final : public TableStore {
   std::vector<NamedTensor> persistables() override;
   void restore(const std::vector<NamedTensor>& values) override;
   std::vector<std::string> sparse_tables() const override;
-  std::vector<SavedTable> save(Env& env, const std::string& folder, uint64_t generation) override;
+  SavedTables save(Env& env, const std::string& folder, uint64_t generation) override;
   void load(Env& env, const std::string& folder, std::span<const SavedTable> tables) override;
   TableRows rows(const std::string& table) override;
   size_t shrink(uint32_t unseen) override;

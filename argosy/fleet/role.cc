@@ -17,6 +17,8 @@ namespace {
 
 constexpr const char* kServerPort = "6174";  // of all servers, where no variable says another
 constexpr const char* kListenFd = "ARGOSY_LISTEN_FD";
+constexpr const char* kRestart = "ARGOSY_RESTART";
+constexpr const char* kAway = "ARGOSY_AWAY";
 
 /// The names that one generation of releases used. Where one of them is not set, the other
 /// generations' names for the same thing count too: published scripts mix them.
@@ -269,6 +271,10 @@ Role role_from_env(const Getenv& get) {
   Workers workers = read_workers(get, *names);
   role.workers = std::move(workers.endpoints);
   role.worker_num = workers.number;
+  if (const auto restarts = find(get, kRestart))
+    role.restarts = number(*restarts, 0, std::numeric_limits<int>::max(), "how often it restarted");
+  if (const auto away = find(get, kAway))
+    role.away = number(*away, 0, std::numeric_limits<int>::max(), "a number of seconds");
   if (!role.is_server()) {
     role.index = read_worker_index(get, *names, role.worker_num);
     return role;

@@ -22,6 +22,8 @@ struct Role {
   std::vector<Endpoint> servers = {};  // the same list in the same order in every process
   int worker_num = 1;                  // as declared, also where their addresses are unknown
   std::optional<int> listen_fd = {};   // a server's own socket, where it was handed down listening
+  int restarts = 0;                    // how often its launcher has started this process again
+  int away = 0;  // seconds for which the others wait for a process that may be started again
 
   /// Worker 0 and a process without a job: the one that prints and saves.
   bool first_worker() const { return !is_server() && index == 0; }

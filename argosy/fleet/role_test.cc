@@ -117,6 +117,21 @@ TEST(Role, ServerTakesTheSocketItWasHandedDown) {
             "ARGOSY_LISTEN_FD is 'x', expected a file descriptor's number");
 }
 
+TEST(Role, ALauncherSaysHowOftenItHasStartedAProcess) {
+  EXPECT_EQ(role(kWorker).restarts, 0);
+  EXPECT_EQ(role(kWorker).away, 0);
+  for (Variables variables : {kWorker, kServer}) {
+    variables["ARGOSY_RESTART"] = "2";
+    variables["ARGOSY_AWAY"] = "60";
+    EXPECT_EQ(role(variables).restarts, 2);
+    EXPECT_EQ(role(variables).away, 60);
+  }
+  EXPECT_EQ(refusal(kWorker, {{"ARGOSY_RESTART", "often"}}),
+            "ARGOSY_RESTART is 'often', expected how often it restarted");
+  EXPECT_EQ(refusal(kServer, {{"ARGOSY_AWAY", "-1"}}),
+            "ARGOSY_AWAY is '-1', expected a number of seconds");
+}
+
 TEST(Role, FitALineOfTheFirstReleases) {
   Variables variables = {
       {"PADDLE_PSERVER_PORT", "6174"},

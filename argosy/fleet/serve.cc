@@ -64,6 +64,11 @@ class Background {
   std::jthread thread_;
 };
 
+/// For how long workers wait for a server that is gone.
+Env::Duration wait_for_lost(const Role& role) {
+  return std::max<Env::Duration>(ClientOptions().give_up, std::chrono::seconds(role.away));
+}
+
 }  // namespace
 
 Placement placement_of(const Plan& plan, const Strategy& strategy, uint32_t servers,
@@ -90,7 +95,10 @@ void serve(Env& env, const Placement& placement, const Role& role, const ServeOp
        .sync = options.strategy.mode == "sync",
        // Workers and other servers often share the machine.
        .threads = std::clamp<size_t>(std::thread::hardware_concurrency() / 4, 1, 8),
+       // Workers that have been without this server for longer have given it up.
+       .come_within = role.restarts > 0 ? wait_for_lost(role) : ServerOptions().come_within,
        .grace = options.grace,
+       .away = std::chrono::seconds(role.away),
        .log = line_writer(options.out),
        .background = [&](std::function<void()> task) { background.run(std::move(task)); }});
   if (options.before) options.before(*server);
@@ -124,7 +132,9 @@ Wires connect_servers(Env& env, Transport& transport, Placement placement, const
   ClientOptions options{.servers = role.servers,
                         .worker = static_cast<uint32_t>(role.index),
                         .workers = static_cast<uint32_t>(role.worker_num),
+                        .restarts = static_cast<uint32_t>(role.restarts),
                         .inflight = static_cast<uint32_t>(lists),
+                        .give_up = wait_for_lost(role),
                         .log = line_writer(out)};
   return {PsClient::make(env, transport, std::move(placement), std::move(options))};
 }

@@ -1,5 +1,9 @@
 #include "argosy/fleet/server_calls.h"
 
+#include <fmt/format.h>
+
+#include <sstream>
+
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
 
@@ -65,11 +69,12 @@ std::vector<std::byte> call(PsClient& client, uint32_t server, Control control) 
   return std::move(*answer);
 }
 
-std::vector<std::vector<std::byte>> gather(PsClient& client, const std::string& name,
-                                           std::span<const std::byte> mine) {
-  const std::vector<std::byte> joined =
-      call(client, 0, {"gather " + name, {mine.begin(), mine.end()}});
-  ByteSource in(joined, "gather " + name);
+namespace {
+
+std::vector<std::vector<std::byte>> parts_of(PsClient& client, const std::string& line,
+                                             std::span<const std::byte> mine) {
+  const std::vector<std::byte> joined = call(client, 0, {line, {mine.begin(), mine.end()}});
+  ByteSource in(joined, line);
   std::vector<std::vector<std::byte>> parts;
   const auto count = in.get<uint32_t>();
   for (uint32_t i = 0; i < count; ++i) {
@@ -78,6 +83,27 @@ std::vector<std::vector<std::byte>> gather(PsClient& client, const std::string& 
     parts.emplace_back(bytes.begin(), bytes.end());
   }
   return parts;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::byte>> gather(PsClient& client, const std::string& name,
+                                           std::span<const std::byte> mine) {
+  return parts_of(client, "gather " + name, mine);
+}
+
+std::vector<std::vector<std::byte>> milestone(PsClient& client, uint32_t number,
+                                              const std::string& name,
+                                              std::span<const std::byte> mine) {
+  return parts_of(client, fmt::format("milestone {} {}", number, name), mine);
+}
+
+Standing standing(PsClient& client) {
+  std::istringstream words(text_of(call(client, 0, {"standing"})));
+  Standing standing;
+  words >> standing.milestone >> standing.pushes;
+  check<DataError>(!words.fail(), "standing: '", words.str(), "', expected two numbers");
+  return standing;
 }
 
 void barrier(PsClient& client, const std::string& name) { gather(client, name, {}); }

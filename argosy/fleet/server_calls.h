@@ -39,6 +39,19 @@ std::vector<std::vector<std::byte>> gather(PsClient& client, const std::string& 
                                            std::span<const std::byte> mine);
 void barrier(PsClient& client, const std::string& name);
 
+/// A gather at a place that all workers come to once, in the order of the numbers, from 1 on. One
+/// that is over, for a worker that was started again, is answered at once: the last one with its
+/// parts, those before it with none.
+std::vector<std::vector<std::byte>> milestone(PsClient& client, uint32_t number,
+                                              const std::string& name,
+                                              std::span<const std::byte> mine);
+/// Where the job stands, for a worker that was started again.
+struct Standing {
+  uint32_t milestone = 0;  // the last one that is over; 0: none
+  uint64_t pushes = 0;     // the most that an earlier process of this worker has made since
+};
+Standing standing(PsClient& client);
+
 std::string text_of(std::span<const std::byte> bytes);
 
 }  // namespace argosy

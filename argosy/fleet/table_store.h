@@ -20,6 +20,12 @@ struct SavedTable {
   std::string table, file;
 };
 
+/// All files of a save, and where each server stood that wrote some.
+struct SavedTables {
+  std::vector<SavedTable> files = {};
+  std::vector<std::string> marks = {};  // ServerMark::text(), by server; none: no servers
+};
+
 /// Rows of a table in the order of their keys.
 struct TableRows {
   std::vector<Key> keys;
@@ -37,8 +43,7 @@ class TableStore {
   virtual void restore(const std::vector<NamedTensor>& values) = 0;
   virtual std::vector<std::string> sparse_tables() const = 0;
   /// Writes the sparse tables to files of `folder` that are named after them and `generation`.
-  virtual std::vector<SavedTable> save(Env& env, const std::string& folder,
-                                       uint64_t generation) = 0;
+  virtual SavedTables save(Env& env, const std::string& folder, uint64_t generation) = 0;
   /// Takes over such files, of one process or of many. Throws DataError.
   virtual void load(Env& env, const std::string& folder, std::span<const SavedTable> tables) = 0;
   virtual TableRows rows(const std::string& table) = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -162,15 +163,21 @@ std::shared_ptr<LinkEvents> PsClient::connected(uint32_t server, uint64_t attemp
 }
 
 void PsClient::send_hello(uint32_t server) {
-  const std::deque<Pending>& unanswered = channels_[server].unanswered;
-  Hello hello{.job = options_.job,
-              .plan_hash = plan_hash_,
-              .worker = options_.worker,
-              .workers = options_.workers,
-              .incarnation = incarnation_,
-              .inflight = options_.inflight,
-              .answered = unanswered.empty() ? sequence_ : unanswered.front().sequence - 1};
-  channels_[server].link->send(small_frame(FrameKind::hello, 0, encode(hello)));
+  const Channel& channel = channels_[server];
+  const std::deque<Pending>& unanswered = channel.unanswered;
+  const Hello hello{.job = options_.job,
+                    .plan_hash = plan_hash_,
+                    .worker = options_.worker,
+                    .workers = options_.workers,
+                    .incarnation = incarnation_,
+                    .inflight = options_.inflight,
+                    .answered = unanswered.empty() ? sequence_ : unanswered.front().sequence - 1,
+                    .restarts = options_.restarts,
+                    .step = channel.step,
+                    .milestone = channel.milestone,
+                    .pass = channel.pass,
+                    .paused = channel.paused};
+  channel.link->send(small_frame(FrameKind::hello, 0, encode(hello)));
 }
 
 void PsClient::on_close(uint32_t server, uint64_t attempt, const std::string& reason) {
@@ -232,11 +239,18 @@ void PsClient::take_welcome(uint32_t server, const InFrame& frame) {
     channel.forgotten = sequence_;
   }
   send_all_again(server);
-  if (started_ || !std::ranges::all_of(channels_, &Channel::was_ready)) return;
-  // A worker that was started again goes on behind what every server has of it; a server that has
-  // more answers without applying anything twice.
+  if (started_ && welcome.applied < first_) send_hello(server);
+  if (!started_ && std::ranges::all_of(channels_, &Channel::was_ready)) begin_behind_all();
+}
+
+/// A worker that was started again goes on behind what any server has of the process before it. A
+/// server that has less is told by another hello.
+void PsClient::begin_behind_all() {
   started_ = true;
-  sequence_ = std::ranges::min(channels_, {}, &Channel::applied).applied;
+  sequence_ = first_ = std::ranges::max(channels_, {}, &Channel::applied).applied;
+  for (uint32_t server = 0; server < channels_.size(); ++server)
+    if (channels_[server].applied < first_ && channels_[server].state == State::ready)
+      send_hello(server);
   for (Early& early : early_) submit(std::move(early.exchange), std::move(early.parts));
   early_.clear();
 }
@@ -252,6 +266,7 @@ void PsClient::take_pong(uint32_t server, const InFrame& frame) {
   channel.waits_for = pong.waits_for;
   channel.useful = true;
   if (channel.state != State::ready) return;
+  if (pong.applied < first_) send_hello(server);
   // Whatever was sent before the ping has come, or is lost, and so are answers sent before the
   // pong. An exchange that the server holds is neither.
   for (Pending& pending : channel.unanswered) {
@@ -395,8 +410,10 @@ void PsClient::take_reply(uint32_t server, const InFrame& frame) {
     const auto found = std::ranges::find(unanswered, frame.id, &Pending::sequence);
     if (found == unanswered.end()) return;  // the answer to something sent twice
     // Checked before it counts as answered: what does not fit closes the link and comes again.
-    parse_reply(frame.payload->bytes(), shapes_[server], !found->exchange->parameters.empty(),
-                key_counts(server, *found->exchange));
+    const ReplyView view =
+        parse_reply(frame.payload->bytes(), shapes_[server], !found->exchange->parameters.empty(),
+                    key_counts(server, *found->exchange));
+    channels_[server].step = std::max(channels_[server].step, view.head.step);
     pending = std::move(*found);
     unanswered.erase(found);
     channels_[server].useful = true;
@@ -465,6 +482,17 @@ void PsClient::send_control(uint32_t server) {
   channel.link->send({FrameKind::control, first.id, {std::span(*first.bytes)}, {first.bytes}});
 }
 
+/// Of what the server has done and would forget if it were started anew.
+void PsClient::note_result(Channel& channel, const std::string& line) {
+  std::istringstream words(line);
+  std::string verb;
+  uint64_t number = 0;
+  words >> verb >> number;
+  if (verb == "milestone") channel.milestone = std::max(channel.milestone, number);
+  if (verb == "join") channel.pass = std::max(channel.pass, number);
+  if (verb == "join" || verb == "pause") channel.paused = verb == "pause";
+}
+
 void PsClient::take_result(uint32_t server, const InFrame& frame) {
   OnResult on_result;
   {
@@ -472,6 +500,8 @@ void PsClient::take_result(uint32_t server, const InFrame& frame) {
     Channel& channel = channels_[server];
     if (channel.controls.empty() || channel.controls.front().id != frame.id) return;
     check<DataError>(frame.payload->size() > 0, "an empty result");
+    if (frame.payload->bytes()[0] == std::byte{0})
+      note_result(channel, channel.controls.front().line);
     on_result = std::move(channel.controls.front().on_result);
     channel.controls.pop_front();
     channel.useful = true;

@@ -23,7 +23,8 @@ struct ClientOptions {
   std::vector<Endpoint> servers;
   uint32_t worker = 0, workers = 1;
   std::string job = {};
-  uint32_t inflight = 8;                                    // exchanges whose key lists are kept
+  uint32_t restarts = 0;  // how often this process has been started again
+  uint32_t inflight = 8;  // exchanges whose key lists are kept
   Env::Duration connect_within = std::chrono::seconds(60);  // all servers, at the start
   Env::Duration give_up = std::chrono::seconds(30);         // on a server that was lost
   Env::Duration quiet = std::chrono::seconds(10);    // a link without a frame is cut after this
@@ -157,7 +158,10 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
     uint64_t incarnation = 0;  // of the server's process
     uint64_t forgotten = 0;    // key lists up to this one were those of an earlier process
     uint64_t applied = 0;      // of this worker, as the first welcome said
-    std::string trouble;       // the last one
+    // What a server that is started anew has to be told, as in Hello:
+    uint64_t step = 0, milestone = 0, pass = 0;
+    bool paused = false;
+    std::string trouble;  // the last one
     std::string waits_for;
     std::deque<Pending> unanswered;
     std::deque<Asked> controls;  // the first has been sent
@@ -178,6 +182,8 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   void on_frame(uint32_t server, uint64_t attempt, InFrame frame);
   void on_close(uint32_t server, uint64_t attempt, const std::string& reason);
   void take_welcome(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
+  void begin_behind_all() REQUIRES(mutex_);
+  static void note_result(Channel& channel, const std::string& line);
   void take_reply(uint32_t server, const InFrame& frame);
   void take_result(uint32_t server, const InFrame& frame);
   void take_pong(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
@@ -213,6 +219,7 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   };
   std::vector<Early> early_ GUARDED_BY(mutex_);  // exchanges until then
   uint64_t sequence_ GUARDED_BY(mutex_) = 0;
+  uint64_t first_ GUARDED_BY(mutex_) = 0;  // exchanges up to here were an earlier process'
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   Env::TimerId timer_ = 0;
 };

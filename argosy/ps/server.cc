@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
@@ -88,7 +89,7 @@ void PsServer::arm_timer() {
 /// Looks after what nobody's frame will bring about.
 void PsServer::tick() {
   const Env::Time now = env_.now();
-  std::vector<uint32_t> dead, absent;
+  std::vector<uint32_t> dead, absent, gone;
   std::vector<std::shared_ptr<Link>> silent, strange;
   {
     const Lock group(group_);
@@ -97,7 +98,12 @@ void PsServer::tick() {
         if (auto link = stranger.link.lock()) strange.push_back(std::move(link));
     for (uint32_t i = 0; i < workers_.size(); ++i) {
       Worker& worker = workers_[i];
-      if (worker.left) continue;
+      if (worker.left) {
+        if (worker.gone || now - worker.died < options_.away) continue;
+        worker.gone = true;
+        gone.push_back(i);
+        continue;
+      }
       if (!worker.joined) {
         if (now - started_ > options_.come_within) absent.push_back(i);
         continue;
@@ -121,6 +127,10 @@ void PsServer::tick() {
     leave(worker, Leaving::dead,
           fmt::format("has not come for {:g} s and is taken for dead",
                       seconds(options_.come_within)));
+  for (const uint32_t worker : gone)
+    say(fmt::format("worker {} has not come back for {:g} s", worker, seconds(options_.away)));
+  if (!gone.empty()) complete_gatherings();
+  if (!gone.empty()) end_if_all_are_gone();
   {
     const Lock group(group_);
     if (now - spoke_ < options_.patience) return;
@@ -217,6 +227,7 @@ void PsServer::greet(Session& session, const InFrame& frame) {
                  session.worker_.value_or(0), "'s, now it says it is worker ", hello.worker);
   Worker& worker = workers_[hello.worker];
   std::shared_ptr<Link> before;
+  bool anew = false;
   Welcome welcome{
       .server = options_.index, .applied = 0, .step = step_, .incarnation = incarnation_};
   {
@@ -225,11 +236,16 @@ void PsServer::greet(Session& session, const InFrame& frame) {
     const bool same = worker.joined && worker.incarnation == hello.incarnation;
     check<Refused>(!worker.dead || (!same && worker.joined), "worker ", hello.worker,
                    " was taken for dead");
-    check<Refused>(same || worker.link == nullptr || worker.left, "worker ", hello.worker,
-                   " is here already, from ",
+    // A launcher starts a worker again when the one before it has ended, heard of or not.
+    const bool restarted = hello.restarts > worker.restarts;
+    check<Refused>(same || worker.link == nullptr || worker.left || restarted, "worker ",
+                   hello.worker, " is here already, from ",
                    worker.link != nullptr ? worker.link->peer() : std::string(),
                    "; a second one with this number came from ", session.link_->peer());
-    if (!same) begin_anew(hello.worker, worker, hello);
+    anew = !same;
+    if (anew) begin_anew(hello.worker, worker, hello);
+    // A process that was started again begins behind what any server has of the one before.
+    if (hello.answered > worker.applied) worker.applied = worker.received = hello.answered;
     strangers_.erase(session.link_.get());
     before = std::exchange(worker.link, session.link_);
     worker.heard = env_.now();
@@ -239,29 +255,59 @@ void PsServer::greet(Session& session, const InFrame& frame) {
   // A worker whose welcome is late says hello again, over the same link.
   if (before != nullptr && before != session.link_) before->close("the worker came again");
   session.link_->send(small_frame(FrameKind::welcome, frame.id, encode(welcome)));
+  if (!anew) return;
+  complete_step();
+  complete_gatherings();
 }
 
 /// A worker that this server does not know, or not in this incarnation.
 void PsServer::begin_anew(uint32_t number, Worker& worker, const Hello& hello) {
   if (hello.answered > worker.applied) {
-    say(
-        fmt::format("worker {} had {} exchanges with a server before this one and goes on: what "
-                    "that one held is lost, but for what was loaded",
-                    number, hello.answered));
+    say(losses(number, hello));
     worker.applied = hello.answered;
   }
   worker.incarnation = hello.incarnation;
+  worker.restarts = hello.restarts;
+  worker.repeats = std::max(worker.repeats, std::exchange(worker.pushed, 0));
   worker.lists.assign(hello.inflight, {});
   worker.held.reset();
   worker.control = 0;
   worker.result.reset();
   worker.received = worker.applied;
-  worker.left = worker.dead = false;
-  worker.member = worker.joined = true;
+  worker.left = worker.dead = worker.gone = false;
+  worker.member = !hello.paused;
+  worker.joined = true;
+  pass_ = std::max(pass_, hello.pass);
+  if (hello.milestone > milestone_) {
+    milestone_ = hello.milestone;
+    milestone_bytes_.clear();
+  }
   for (auto& [what, gathering] : gatherings_) {
     gathering.parts.erase(number);
     gathering.asked.erase(number);
   }
+  std::erase_if(gatherings_, [](const auto& entry) { return entry.second.parts.empty(); });
+}
+
+/// What a worker had given to a server before this one, and what of it is gone.
+std::string PsServer::losses(uint32_t number, const Hello& hello) const {
+  if (!save_ || number >= save_->applied.size())
+    return fmt::format(
+        "worker {} had {} exchanges with a server before this one and goes on: what that one held "
+        "is lost, but for what was loaded",
+        number, hello.answered);
+  const auto behind = [](uint64_t saved, uint64_t seen) { return seen - std::min(saved, seen); };
+  const uint64_t saved = save_->applied[number];
+  return fmt::format(
+      "worker {} had {} exchanges with a server before this one and goes on: the save has {} of "
+      "them, {} are lost; it saw step {}, the save has step {}, {} steps are lost",
+      number, hello.answered, std::min(saved, hello.answered), behind(saved, hello.answered),
+      hello.step, save_->step, behind(save_->step, hello.step));
+}
+
+void PsServer::goes_on_from(ServerMark mark) {
+  const Lock group(group_);
+  save_ = std::move(mark);
 }
 
 void PsServer::lost(Session& session, const std::string& reason) {
@@ -315,7 +361,10 @@ void PsServer::take_exchange(Session& session, InFrame frame) {
       uint64_t staleness = 0;
       try {
         if (!again) {
-          if (view.pushes()) apply(worker, view, ++step_, staleness);
+          if (view.pushes()) {
+            apply(worker, view, ++step_, staleness);
+            ++worker.pushed;
+          }
           worker.applied = sequence;
         }
         return answer(worker, view, staleness);
@@ -453,6 +502,7 @@ void PsServer::complete_step_of(const std::vector<Worker*>& members) {
       continue;
     }
     worker->applied = held.view.head.sequence;
+    ++worker->pushed;
     try {
       answer(*worker, held.view, 0);
     } catch (const std::exception& e) {

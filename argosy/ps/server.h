@@ -17,6 +17,7 @@
 #include "argosy/net/transport.h"
 #include "argosy/ps/dense_table.h"
 #include "argosy/ps/placement.h"
+#include "argosy/ps/server_mark.h"
 #include "argosy/ps/sparse_table.h"
 #include "argosy/ps/wire.h"
 
@@ -33,6 +34,7 @@ struct ServerOptions {
   Env::Duration come_within =
       std::chrono::seconds(120);                     // a worker that has not come by then is dead
   Env::Duration grace = std::chrono::seconds(3);     // a worker without a link is dead after this
+  Env::Duration away = std::chrono::seconds(0);      // for so long a dead worker may come back
   Env::Duration quiet = std::chrono::seconds(15);    // a link without a frame is cut after this
   Env::Duration patience = std::chrono::seconds(5);  // a wait that is longer is spoken of
   std::function<void(const std::string&)> log = {};
@@ -63,10 +65,19 @@ struct ServerActivity {
 /// Holds its part of a placement's tables and serves workers: exchanges (apply the pushes, then
 /// answer the pulls), and control verbs:
 ///   leave | pause                   the job for good, the step group for now
-///   join                            the step group again, when every worker that is left wants to
+///   join PASS                       the step group for a pass, when every worker that is left
+///                                   wants to; at once if the pass has begun
 ///   gather NAME + bytes             answered, when every worker that is left has sent its bytes,
 ///                                   with all of them in the order of the workers
+///   milestone NUMBER NAME + bytes   the same for a place that all workers come to once, in the
+///                                   order of the numbers. It waits for the first worker while that
+///                                   one may come back. One that is over is answered at once: the
+///                                   last with its bytes, those before it with none
+///   standing                        the last milestone, and the most pushes that an earlier
+///   process
+///                                   of this worker has made since; once all workers have come
 ///   dense | set_dense + bytes       weights and optimizer state of its slices, and the step
+///   mark                            a ServerMark
 ///   save GENERATION FOLDER          a file for each sparse table; answers "table file" lines
 ///   load FOLDER + lines             such files, of any number of servers: keeps its own keys
 ///   rows TABLE                      keys and weights of all rows
@@ -83,7 +94,7 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
 
   /// For Transport::listen; the transport must not outlive the environment.
   Transport::OnAccept acceptor();
-  /// All declared workers have come and left, or one said stop.
+  /// All declared workers have come and left, or died and stayed away, or one said stop.
   bool done() const;
   /// Returns when done, or when `stop` says so (asked ten times a second).
   void wait(const std::function<bool()>& stop = {});
@@ -91,6 +102,12 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void wait_for_goodbyes(Env::Duration at_most);
   /// The tables of a save, of any number of servers, that was made by save verbs.
   void load(const std::string& folder, const std::vector<std::string>& lines);
+  /// Weights and optimizer state of its slices, behind the step.
+  std::vector<std::byte> dense_state() const;
+  void set_dense_state(std::span<const std::byte> bytes);
+  /// This server goes on for one that was lost, from a save with this mark: it says of each worker
+  /// what is lost.
+  void goes_on_from(ServerMark mark);
   uint64_t step() const { return step_; }
   /// Nobody waits for long because of this call.
   ServerActivity activity();
@@ -120,16 +137,32 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
     uint64_t applied = 0, received = 0;
     std::vector<KeptList> lists;
     std::optional<Held> held;
-    uint64_t control = 0;                          // the last one that was begun
-    std::string verb;                              // of that one, with its words
-    Env::Time asked;                               // when that was
+    uint32_t restarts = 0;
+    uint64_t pushed = 0, repeats = 0;  // since the last milestone: now, by an earlier process
+    uint64_t control = 0;              // the last one that was begun
+    std::string verb;                  // of that one, with its words
+    Env::Time asked;                   // when that was
     std::optional<std::vector<std::byte>> result;  // of that one; nothing: it is under way
     // Guarded by the server's group_:
     bool joined = false, left = false, dead = false, member = true;
+    bool gone = false;  // it has left for good, or was dead for too long
+    Env::Time died;
+  };
+  /// A process of a worker that waits for the result of a control.
+  struct Asker {
+    uint32_t worker = 0;
+    uint64_t incarnation = 0, id = 0;
+  };
+  struct Answer {
+    Asker asker;
+    std::vector<std::byte> bytes;
   };
   struct Gathering {
+    enum class Kind : uint8_t { gather, join, milestone };
+    Kind kind = Kind::gather;
+    uint64_t number = 0;                               // of a join or a milestone
     std::map<uint32_t, std::vector<std::byte>> parts;  // by worker
-    std::map<uint32_t, uint64_t> asked;                // by worker: its control number
+    std::map<uint32_t, Asker> asked;                   // by worker
     Env::Time since;
   };
 
@@ -141,6 +174,7 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void greet(Session& session, const InFrame& frame);
   void begin_anew(uint32_t number, Worker& worker, const Hello& hello)
       REQUIRES(group_, worker.mutex);
+  std::string losses(uint32_t number, const Hello& hello) const REQUIRES(group_);
   void lost(Session& session, const std::string& reason);
   void take_exchange(Session& session, InFrame frame);
   void apply(Worker& worker, const ExchangeView& view, uint64_t step, uint64_t& staleness)
@@ -160,14 +194,18 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   void answer_ping(Session& session, uint64_t id);
 
   void take_control(Session& session, const InFrame& frame);
-  std::optional<std::vector<std::byte>> perform(uint32_t worker, uint64_t number,
-                                                const Control& control);
-  void finish(uint32_t worker, uint64_t number, std::vector<std::byte> result);
+  std::optional<std::vector<std::byte>> perform(const Asker& asker, const Control& control);
+  void finish(const Asker& asker, std::vector<std::byte> result);
+  void gather(Gathering::Kind kind, uint64_t number, const Asker& asker, const Control& control);
+  bool is_complete(const Gathering& gathering) const REQUIRES(group_);
+  bool is_over(const Gathering& gathering) const REQUIRES(group_);
+  std::vector<std::byte> settle(const Gathering& gathering) REQUIRES(group_);
   void complete_gatherings();
+  void answer_standing(std::vector<Answer>& answers) REQUIRES(group_);
+  void end_if_all_are_gone();
   enum class Leaving : uint8_t { asked, dead };
   void leave(uint32_t worker, Leaving how, const std::string& why);
-  std::vector<std::byte> dense_state() const;
-  void set_dense_state(std::span<const std::byte> bytes);
+  ServerMark mark();
   std::string save(const std::string& folder, const std::string& generation);
   std::vector<std::byte> all_rows(const std::string& table) const;
   std::string stats();
@@ -189,6 +227,10 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
 
   Mutex group_;  // taken before a worker's mutex
   std::map<std::string, Gathering> gatherings_ GUARDED_BY(group_);
+  uint64_t pass_ GUARDED_BY(group_) = 0, milestone_ GUARDED_BY(group_) = 0;  // the last ones
+  std::vector<std::byte> milestone_bytes_ GUARDED_BY(group_);
+  std::vector<Asker> ask_standing_ GUARDED_BY(group_);
+  std::optional<ServerMark> save_ GUARDED_BY(group_);  // that it goes on from
   struct Stranger {
     std::weak_ptr<Link> link;
     Env::Time since;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <utility>
 
 #include "argosy/base/file_sink.h"
 #include "argosy/ps/server_session.h"
@@ -30,15 +31,28 @@ std::vector<std::byte> went_well(std::vector<std::byte> result) {
   return result;
 }
 
+/// What was gathered from whom.
+std::vector<std::byte> joined(const std::map<uint32_t, std::vector<std::byte>>& parts) {
+  ByteBuffer out;
+  out.put(static_cast<uint32_t>(parts.size()));
+  for (const auto& [worker, bytes] : parts) {
+    out.put(worker);
+    out.put(static_cast<uint64_t>(bytes.size()));
+    out.put_all(std::span<const std::byte>(bytes));
+  }
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
 }  // namespace
 
 void PsServer::take_control(Session& session, const InFrame& frame) {
   Control control = decode_control(frame);
-  const uint32_t number = *session.worker_;
-  Worker& worker = workers_[number];
+  Asker asker{.worker = *session.worker_, .incarnation = 0, .id = frame.id};
+  Worker& worker = workers_[asker.worker];
   {
     const Lock lock(worker.mutex);
     if (worker.link != session.link_) return;
+    asker.incarnation = worker.incarnation;
     worker.heard = env_.now();
     if (frame.id <= worker.control) {  // sent again
       if (frame.id == worker.control && worker.result)
@@ -53,12 +67,12 @@ void PsServer::take_control(Session& session, const InFrame& frame) {
   const std::string& line = control.line;
   const bool takes_long = line.starts_with("save ") || line.starts_with("load ") ||
                           line.starts_with("rows ") || line.starts_with("shrink ");
-  auto act = [self = shared_from_this(), number, id = frame.id, control = std::move(control)] {
+  auto act = [self = shared_from_this(), asker, control = std::move(control)] {
     try {
-      if (auto result = self->perform(number, id, control))
-        self->finish(number, id, went_well(std::move(*result)));
+      if (auto result = self->perform(asker, control))
+        self->finish(asker, went_well(std::move(*result)));
     } catch (const std::exception& e) {
-      self->finish(number, id, failed(e.what()));
+      self->finish(asker, failed(e.what()));
     }
   };
   if (takes_long && options_.background)
@@ -67,19 +81,21 @@ void PsServer::take_control(Session& session, const InFrame& frame) {
     act();
 }
 
-void PsServer::finish(uint32_t number, uint64_t id, std::vector<std::byte> result) {
-  Worker& worker = workers_[number];
+void PsServer::finish(const Asker& asker, std::vector<std::byte> result) {
+  Worker& worker = workers_[asker.worker];
   const Lock lock(worker.mutex);
-  if (worker.control != id) return;
+  if (worker.incarnation != asker.incarnation || worker.control != asker.id) return;
   if (result.size() > kMaxResult)
     result = failed(fmt::format("a result of {} bytes does not fit into a frame", result.size()));
   worker.result = std::move(result);
-  if (worker.link != nullptr) worker.link->send(small_frame(FrameKind::result, id, *worker.result));
+  if (worker.link != nullptr)
+    worker.link->send(small_frame(FrameKind::result, asker.id, *worker.result));
 }
 
 /// The result; nothing if it comes later, through finish().
-std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_t id,
+std::optional<std::vector<std::byte>> PsServer::perform(const Asker& asker,
                                                         const Control& control) {
+  const uint32_t number = asker.worker;
   std::istringstream words(control.line);
   std::string verb, word;
   words >> verb;
@@ -103,17 +119,23 @@ std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_
     complete_step();
     return bytes_of("");
   }
-  if (verb == "gather" || verb == "join") {
+  if (verb == "gather" || verb == "join" || verb == "milestone") {
+    using Kind = Gathering::Kind;
+    if (verb == "gather")
+      gather(Kind::gather, 0, asker, control);
+    else
+      gather(verb == "join" ? Kind::join : Kind::milestone, count(), asker, control);
+    return std::nullopt;
+  }
+  if (verb == "standing") {
     {
       const Lock group(group_);
-      Gathering& gathering = gatherings_[control.line];
-      if (gathering.parts.empty()) gathering.since = env_.now();
-      gathering.parts[number] = control.bytes;
-      gathering.asked[number] = id;
+      ask_standing_.push_back(asker);
     }
     complete_gatherings();
     return std::nullopt;
   }
+  if (verb == "mark") return bytes_of(mark().text());
   if (verb == "dense") return dense_state();
   if (verb == "set_dense") {
     set_dense_state(control.bytes);
@@ -152,65 +174,125 @@ std::optional<std::vector<std::byte>> PsServer::perform(uint32_t number, uint64_
     return bytes_of("");
   }
   fail<DataError>("'", control.line,
-                  "': no such verb; there are leave, pause, join, gather, dense, set_dense, save, "
-                  "load, rows, shrink, stats and stop");
+                  "': no such verb; there are leave, pause, join, gather, milestone, standing, "
+                  "dense, set_dense, mark, save, load, rows, shrink, stats and stop");
 }
 
-/// Answers those that every worker that is left has come to.
+void PsServer::gather(Gathering::Kind kind, uint64_t number, const Asker& asker,
+                      const Control& control) {
+  {
+    const Lock group(group_);
+    Gathering& gathering = gatherings_[control.line];
+    if (gathering.parts.empty()) gathering.since = env_.now();
+    gathering.kind = kind;
+    gathering.number = number;
+    gathering.parts[asker.worker] = control.bytes;
+    gathering.asked[asker.worker] = asker;
+  }
+  complete_gatherings();
+}
+
+/// Every worker that is left has come, and to a milestone the first one as long as it may.
+bool PsServer::is_complete(const Gathering& gathering) const {
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    if (gathering.parts.contains(i)) continue;
+    const bool waited_for = i == 0 && gathering.kind == Gathering::Kind::milestone;
+    if (waited_for ? !workers_[i].gone : !workers_[i].left) return false;
+  }
+  return true;
+}
+
+/// It was completed before some of its workers came.
+bool PsServer::is_over(const Gathering& gathering) const {
+  if (gathering.kind == Gathering::Kind::join) return gathering.number <= pass_;
+  return gathering.kind == Gathering::Kind::milestone && gathering.number <= milestone_;
+}
+
+/// The answer to a gathering that is complete, or was before.
+std::vector<std::byte> PsServer::settle(const Gathering& gathering) {
+  if (gathering.kind == Gathering::Kind::join) {
+    pass_ = std::max(pass_, gathering.number);
+    for (const auto& [worker, bytes] : gathering.parts) workers_[worker].member = true;
+  }
+  if (gathering.kind != Gathering::Kind::milestone) return joined(gathering.parts);
+  if (gathering.number < milestone_) return joined({});
+  if (gathering.number == milestone_)
+    return milestone_bytes_.empty() ? joined({}) : milestone_bytes_;
+  milestone_ = gathering.number;
+  milestone_bytes_ = joined(gathering.parts);
+  for (Worker& worker : workers_) {
+    const Lock lock(worker.mutex);
+    worker.pushed = worker.repeats = 0;
+  }
+  return milestone_bytes_;
+}
+
+/// Answers those that everybody has come to who is waited for.
 void PsServer::complete_gatherings() {
-  struct Answer {
-    uint32_t worker;
-    uint64_t id;
-    std::vector<std::byte> bytes;
-  };
   std::vector<Answer> answers;
   {
     const Lock group(group_);
     for (auto at = gatherings_.begin(); at != gatherings_.end();) {
-      const Gathering& gathering = at->second;
-      bool all = true;
-      for (uint32_t i = 0; i < workers_.size(); ++i)
-        all = all && (workers_[i].left || gathering.parts.contains(i));
-      if (!all) {
+      if (!is_over(at->second) && !is_complete(at->second)) {
         ++at;
         continue;
       }
-      ByteBuffer joined;
-      joined.put(static_cast<uint32_t>(gathering.parts.size()));
-      for (const auto& [worker, bytes] : gathering.parts) {
-        joined.put(worker);
-        joined.put(static_cast<uint64_t>(bytes.size()));
-        joined.put_all(std::span<const std::byte>(bytes));
-      }
-      for (const auto& [worker, bytes] : gathering.parts)
-        if (at->first == "join") workers_[worker].member = true;
-      for (const auto& [worker, id] : gathering.asked)
-        answers.push_back({worker, id, {joined.bytes().begin(), joined.bytes().end()}});
-      at = gatherings_.erase(at);
+      const std::vector<std::byte> bytes = settle(at->second);
+      for (const auto& [worker, asker] : at->second.asked) answers.push_back({asker, bytes});
+      gatherings_.erase(at);
+      at = gatherings_.begin();  // others may be over by this one
     }
+    answer_standing(answers);
   }
-  for (Answer& answer : answers)
-    finish(answer.worker, answer.id, went_well(std::move(answer.bytes)));
+  for (Answer& answer : answers) finish(answer.asker, went_well(std::move(answer.bytes)));
+}
+
+/// Only when all have come: a server that was started anew hears from them where the job stands.
+void PsServer::answer_standing(std::vector<Answer>& answers) {
+  for (const Worker& worker : workers_)
+    if (!worker.joined && !worker.left) return;
+  for (const Asker& asker : std::exchange(ask_standing_, {})) {
+    Worker& worker = workers_[asker.worker];
+    const Lock lock(worker.mutex);
+    answers.push_back({asker, bytes_of(fmt::format("{} {}", milestone_, worker.repeats))});
+  }
 }
 
 void PsServer::leave(uint32_t number, Leaving how, const std::string& why) {
-  bool all_gone = true;
   {
     const Lock group(group_);
-    if (workers_[number].left) return;
-    workers_[number].left = true;
-    workers_[number].dead = how == Leaving::dead;
-    for (const Worker& worker : workers_) all_gone = all_gone && worker.left;
+    Worker& worker = workers_[number];
+    if (worker.left) return;
+    worker.left = true;
+    worker.dead = how == Leaving::dead;
+    worker.died = env_.now();
+    worker.gone = !worker.dead || !worker.joined || options_.away <= Env::Duration(0);
   }
   say(fmt::format("worker {} {}", number, why));
   complete_step();
   complete_gatherings();
-  if (!all_gone) return;
+  end_if_all_are_gone();
+}
+
+void PsServer::end_if_all_are_gone() {
+  {
+    const Lock group(group_);
+    if (!std::ranges::all_of(workers_, [](const Worker& worker) { return worker.gone; })) return;
+  }
   {
     const std::scoped_lock lock(done_mutex_);
     done_ = true;
   }
   done_changed_.notify_all();
+}
+
+ServerMark PsServer::mark() {
+  ServerMark mark{.step = step_, .applied = {}};
+  for (Worker& worker : workers_) {
+    const Lock lock(worker.mutex);
+    mark.applied.push_back(worker.applied);
+  }
+  return mark;
 }
 
 std::vector<std::byte> PsServer::dense_state() const {

@@ -470,8 +470,8 @@ TEST_F(PsServerTest, VerbsThatCannotBeDoneAreAnsweredWithTheReason) {
   const std::string name = "server 0 at " + at_.text() + ": ";
   EXPECT_EQ(failure(worker, {"dance"}),
             name +
-                "'dance': no such verb; there are leave, pause, join, gather, dense, set_dense, "
-                "save, load, rows, shrink, stats and stop");
+                "'dance': no such verb; there are leave, pause, join, gather, milestone, standing, "
+                "dense, set_dense, mark, save, load, rows, shrink, stats and stop");
   EXPECT_NE(failure(worker, {""}).find("'': no such verb"), std::string::npos);
   EXPECT_EQ(failure(worker, {"shrink"}), name + "'shrink': expected a number");
   EXPECT_EQ(failure(worker, {"shrink soon"}), name + "'shrink soon': expected a number");

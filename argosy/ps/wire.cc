@@ -41,6 +41,11 @@ std::vector<std::byte> encode(const Hello& hello) {
   out.put(hello.incarnation);
   out.put(hello.inflight);
   out.put(hello.answered);
+  out.put(hello.restarts);
+  out.put(hello.step);
+  out.put(hello.milestone);
+  out.put(hello.pass);
+  out.put(static_cast<uint8_t>(hello.paused));
   out.put_text(hello.token);
   return taken(out);
 }
@@ -57,6 +62,11 @@ Hello decode_hello(const InFrame& frame) {
   hello.incarnation = in.get<uint64_t>();
   hello.inflight = in.get<uint32_t>();
   hello.answered = in.get<uint64_t>();
+  hello.restarts = in.get<uint32_t>();
+  hello.step = in.get<uint64_t>();
+  hello.milestone = in.get<uint64_t>();
+  hello.pass = in.get<uint64_t>();
+  hello.paused = in.get<uint8_t>() != 0;
   hello.token = in.get_text();
   expect_end(in);
   return hello;

@@ -19,7 +19,13 @@ struct Hello {
   uint64_t incarnation = 0;  // of the worker's process
   uint32_t inflight = 8;     // key lists that the server keeps for it
   uint64_t answered = 0;     // the last exchange that servers at this address have answered
-  std::string token = {};    // not looked at yet
+  uint32_t restarts = 0;     // how often the worker's process has been started again
+  // What servers at this address have told this process, for one that was started anew:
+  uint64_t step = 0;       // the last one seen
+  uint64_t milestone = 0;  // the last one answered
+  uint64_t pass = 0;       // the last one joined
+  bool paused = false;     // it has left the step group since
+  std::string token = {};  // not looked at yet
 };
 
 /// The server's answer.

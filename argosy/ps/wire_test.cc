@@ -22,6 +22,11 @@ const Hello kHello{.job = "job",
                    .incarnation = 99,
                    .inflight = 20,
                    .answered = 17,
+                   .restarts = 2,
+                   .step = 300,
+                   .milestone = 8,
+                   .pass = 4,
+                   .paused = true,
                    .token = "secret"};
 const Welcome kWelcome{.server = 2, .applied = 41, .step = 1000, .incarnation = 7};
 const Pong kPong{.received = 9, .applied = 8, .waits_for = "step 9: worker 0 wait for worker 1"};
@@ -53,6 +58,11 @@ TEST(Wire, GreetingsComeBackAsTheyWent) {
   EXPECT_EQ(hello.job, "job");
   EXPECT_EQ(hello.worker, 3U);
   EXPECT_EQ(hello.answered, 17U);
+  EXPECT_EQ(hello.restarts, 2U);
+  EXPECT_EQ(hello.step, 300U);
+  EXPECT_EQ(hello.milestone, 8U);
+  EXPECT_EQ(hello.pass, 4U);
+  EXPECT_TRUE(hello.paused);
   EXPECT_EQ(hello.token, "secret");
   const Welcome welcome = decode_welcome(in_frame(FrameKind::welcome, encode(kWelcome)));
   EXPECT_EQ(encode(welcome), encode(kWelcome));

@@ -3,29 +3,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <set>
 #include <sstream>
 
 #include "argosy/base/error.h"
+#include "argosy/fleet/dense_pieces.h"
+#include "argosy/ps/server.h"
 #include "argosy/train/saved_model.h"
 
 namespace argosy {
 namespace {
 
-constexpr std::string_view kHeader = "argosy checkpoint 1";
+constexpr std::string_view kHeader = "argosy checkpoint 2";
+constexpr std::string_view kFirstHeader = "argosy checkpoint 1";  // had no marks of servers
 
 /// What the text of persistables.argosy says, line by line:
-///   argosy checkpoint 1
+///   argosy checkpoint 2
 ///   epoch 2                      the one to go on with
 ///   batches 340                  of it that are done
 ///   file 3 1200                  lines of file 3 that are done; file 3 whole
 ///   table factors factors.7.rows
+///   server 1 812 1630 1622       ServerMark of server 1
 ///   replaced factors.6.rows
 struct Manifest {
   ResumePoint resume;
   std::vector<SavedTable> tables;
   std::vector<std::string> replaced;  // files of the generation before, which may be left
+  std::vector<std::string> marks;     // by server
   uint64_t generation = 0;            // of the table files
 
   std::string text() const {
@@ -40,6 +46,7 @@ struct Manifest {
     }
     for (const SavedTable& entry : tables)
       fmt::format_to(line, "table {} {}\n", entry.table, entry.file);
+    for (size_t i = 0; i < marks.size(); ++i) fmt::format_to(line, "server {} {}\n", i, marks[i]);
     for (const std::string& file : replaced) fmt::format_to(line, "replaced {}\n", file);
     return out;
   }
@@ -51,7 +58,8 @@ struct Manifest {
     std::istringstream lines(text);
     std::string line;
     std::getline(lines, line);
-    check<DataError>(line == kHeader, path, ": begins with '", line, "', expected '", kHeader, "'");
+    check<DataError>(line == kHeader || line == kFirstHeader, path, ": begins with '", line,
+                     "', expected '", kHeader, "'");
     while (std::getline(lines, line)) {
       std::istringstream words(line);
       std::string what, lines_done;
@@ -72,6 +80,10 @@ struct Manifest {
       } else if (what == "table") {
         SavedTable& entry = manifest.tables.emplace_back();
         words >> entry.table >> entry.file;
+      } else if (what == "server") {
+        size_t number = 0;
+        words >> number >> std::ws;
+        if (number == manifest.marks.size()) std::getline(words, manifest.marks.emplace_back());
       } else if (what == "replaced") {
         words >> manifest.replaced.emplace_back();
       } else {
@@ -95,6 +107,37 @@ Manifest previous_manifest(Env& env, const std::string& dir) {
   }
 }
 
+uint64_t step_of(const SavedModel& saved, const std::string& path) {
+  const auto found = std::ranges::find(saved.tensors, "@step", &NamedTensor::name);
+  check<DataError>(found != saved.tensors.end() && found->value.numel() == 1, path,
+                   ": has no '@step'");
+  return static_cast<uint64_t>(found->value.as<int64_t>()[0]);
+}
+
+/// Puts what was saved over a server's dense state. Optimizer state that was not saved, as in geo
+/// mode, stays as it is.
+void take_dense(const SavedModel& saved, const std::string& path,
+                const std::vector<DensePiece>& pieces, const Placement& placement,
+                std::span<std::byte> dense) {
+  std::byte* to = dense.data() + sizeof(uint64_t);  // the step
+  for (const DensePiece& piece : pieces) {
+    const std::string name = piece.name(placement);
+    const auto found = std::ranges::find(saved.tensors, name, &NamedTensor::name);
+    const bool there = found != saved.tensors.end();
+    check<DataError>(there || piece.is_state, path, ": has no '", name, "', which the model needs");
+    const size_t bytes = piece.size * sizeof(float);
+    if (there) {
+      const auto floats = found->value.as<float>();
+      check<DataError>(
+          piece.begin + piece.size <= floats.size() &&
+              (piece.is_state || floats.size() == placement.tables[piece.table].elements),
+          path, ": '", name, "' has ", floats.size(), " values, which the model's do not fit");
+      std::memcpy(to, floats.data() + piece.begin, bytes);
+    }
+    to += bytes;
+  }
+}
+
 }  // namespace
 
 void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
@@ -103,9 +146,12 @@ void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
   const Manifest before = previous_manifest(env, dir);
   // A save that was killed between its last two steps has left the tables it replaced.
   for (const std::string& old : before.replaced) env.remove_file(dir + "/" + old);
-  Manifest manifest{
-      .resume = resume, .tables = {}, .replaced = {}, .generation = before.generation + 1};
-  manifest.tables = store.save(env, dir, manifest.generation);
+  Manifest manifest;
+  manifest.resume = resume;
+  manifest.generation = before.generation + 1;
+  SavedTables saved = store.save(env, dir, manifest.generation);
+  manifest.tables = std::move(saved.files);
+  manifest.marks = std::move(saved.marks);
   for (const SavedTable& old : before.tables) manifest.replaced.push_back(old.file);
   save_model(env, manifest_path(dir), {manifest.text(), store.persistables()});
   for (const SavedTable& old : before.tables) env.remove_file(dir + "/" + old.file);
@@ -135,6 +181,36 @@ ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store)
   copy_values(saved, expected);
   store.restore(persistables);
   return manifest.resume;
+}
+
+SavedPart load_part(Env& env, const std::string& dir, const Placement& placement, uint32_t index,
+                    PsServer& server) {
+  const std::string path = manifest_path(dir);
+  const SavedModel saved = load_model(env, path);
+  const Manifest manifest = Manifest::parse(saved.program, path);
+  SavedPart part{.resume = manifest.resume, .mark = {}};
+  if (manifest.marks.size() == placement.servers)
+    part.mark = ServerMark::parse(manifest.marks[index]);
+  std::vector<std::byte> dense = server.dense_state();
+  take_dense(saved, path, dense_pieces(placement, index), placement, dense);
+  const uint64_t step = part.mark ? part.mark->step : step_of(saved, path);
+  std::memcpy(dense.data(), &step, sizeof step);
+  std::vector<std::string> lines;
+  for (const SavedTable& table : manifest.tables)
+    lines.push_back(fmt::format("{} {}", table.table, table.file));
+  server.load(dir, lines);
+  server.set_dense_state(dense);
+  return part;
+}
+
+void load_states(Env& env, const std::string& dir, const std::vector<NamedTensor>& states) {
+  const std::string path = manifest_path(dir);
+  SavedModel saved = load_model(env, path);
+  std::erase_if(saved.tensors, [&](const NamedTensor& tensor) {
+    return std::ranges::find(states, tensor.name, &NamedTensor::name) == states.end();
+  });
+  check_fits(saved, path, states);
+  copy_values(saved, states);
 }
 
 }  // namespace argosy

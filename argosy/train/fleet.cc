@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <sstream>
 #include <utility>
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
 #include "argosy/fleet/serve.h"
 #include "argosy/fleet/server_calls.h"
-#include "argosy/train/saved_model.h"
 
 namespace argosy {
 namespace {
@@ -24,17 +22,6 @@ std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
   std::vector<std::string> result;
   for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.text());
   return result;
-}
-
-void load_rows(Env& env, const std::string& dir, PsServer& server, std::FILE* out) {
-  const SavedModel saved = load_model(env, dir + "/persistables.argosy");
-  std::istringstream manifest(saved.program);
-  std::vector<std::string> tables;
-  constexpr std::string_view kTable = "table ";
-  for (std::string line; std::getline(manifest, line);)
-    if (line.starts_with(kTable)) tables.push_back(line.substr(kTable.size()));
-  server.load(dir, tables);
-  fmt::print(out, "dense parameters of {} come when a worker loads it\n", dir);
 }
 
 }  // namespace
@@ -151,7 +138,9 @@ void Fleet::run_server() {
                                            static_cast<uint32_t>(server_num()));
   ServeOptions options{.strategy = options_.strategy, .out = out_};
   if (!model_dir_.empty())
-    options.before = [this](PsServer& server) { load_rows(env_, model_dir_, server, out_); };
+    options.before = [&](PsServer& server) {
+      load_part(env_, model_dir_, placement, static_cast<uint32_t>(role().index), server);
+    };
   serve(env_, placement, role(), options);
 }
 

@@ -117,8 +117,9 @@ class Fleet {
 
   // Of servers.
 
-  /// The rows of a save, of any number of servers, are loaded before anybody is served. Dense
-  /// parameters and counters come with a worker's load_model().
+  /// This server's part of a save, of any number of servers, is loaded before anybody is served:
+  /// rows, parameters, optimizer state and the step. Epochs and states of the model (running means)
+  /// come with a worker's load_model().
   void init_server(const std::string& model_dir = "");
   /// Prints "Server listening on IP:PORT" and serves until all workers have left, or until SIGTERM
   /// or SIGINT.

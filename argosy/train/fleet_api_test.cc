@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <future>
 
 #include "argosy/base/test_support.h"
@@ -239,15 +240,17 @@ TEST_F(FleetTest, EveryStrategyTrainsAndTheFirstWorkerSaves) {
   }
 }
 
-TEST_F(FleetTest, AServerBeginsWithTheRowsOfASaveOfAnotherNumberOfServers) {
+TEST_F(FleetTest, AServerBeginsWithWhatAnotherNumberOfServersHasSaved) {
   const std::string saved = folder_.path() + "/model";
   const std::string file = folder_.write("part", instances(0, 100));
   TableRows before;
+  std::vector<NamedTensor> parameters;
   run_job(3, 1, {}, [&](Fleet& fleet) {
     QueueDataset data = dataset(fleet, file);
     fleet.trainer().fit(data, {.show = nullptr});
     fleet.save_persistables(saved);
     before = fleet.trainer().communicator().store().rows("rows");
+    parameters = fleet.trainer().communicator().store().persistables();
   });
   run_job(
       2, 1, {},
@@ -255,6 +258,16 @@ TEST_F(FleetTest, AServerBeginsWithTheRowsOfASaveOfAnotherNumberOfServers) {
         const TableRows rows = fleet.trainer().communicator().store().rows("rows");
         EXPECT_EQ(rows.keys, before.keys);
         EXPECT_TRUE(std::ranges::equal(rows.rows.as<float>(), before.rows.as<float>()));
+        const auto loaded = fleet.trainer().communicator().store().persistables();
+        ASSERT_EQ(loaded.size(), parameters.size());
+        ASSERT_GT(loaded.size(), 2U);  // parameters, optimizer state, the step
+        for (size_t i = 0; i < loaded.size(); ++i) {
+          EXPECT_EQ(loaded[i].name, parameters[i].name);
+          EXPECT_EQ(std::memcmp(loaded[i].value.data(), parameters[i].value.data(),
+                                parameters[i].value.bytes()),
+                    0)
+              << loaded[i].name;
+        }
       },
       saved);
 }

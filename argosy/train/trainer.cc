@@ -367,6 +367,7 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
   if (options.early_stop) patience.emplace(*options.early_stop);
 
   const ResumePoint resume = options.resume.value_or(ResumePoint{});
+  communicator_->skip_passes(static_cast<uint64_t>(resume.epoch) - 1);
   Progress last;
   for (int number = resume.epoch; number <= options.epochs; ++number) {
     Epoch epoch(options, measures_);
@@ -445,6 +446,14 @@ ResumePoint Trainer::load(const std::string& dir) {
   steps_ = static_cast<uint64_t>(
       std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
   return resume;
+}
+
+void Trainer::load_states(const std::string& dir) {
+  std::vector<NamedTensor> states = communicator_->store().persistables();
+  std::erase_if(states, [&](const NamedTensor& tensor) {
+    return std::ranges::find(plan_.states, tensor.name, &VarDesc::name) == plan_.states.end();
+  });
+  if (!states.empty()) argosy::load_states(env_, dir, states);
 }
 
 void Trainer::export_inference(const std::string& dir, std::vector<std::string> predictions) {

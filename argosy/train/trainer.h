@@ -116,6 +116,8 @@ class Trainer {
   /// Everything a run needs to go on; see checkpoint.h.
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
+  /// Of a save only the states of the model (running means), which live in this process.
+  void load_states(const std::string& dir);
   /// The predictions, all or some of them by name, as a program of their own, for Predictor.
   void export_inference(const std::string& dir, std::vector<std::string> predictions = {});
 

@@ -1,20 +1,59 @@
 #include "argosy/zoo/job.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
 #include "argosy/base/error.h"
 #include "argosy/fleet/serve.h"
-#include "argosy/fleet/server_calls.h"
 #include "argosy/fleet/status.h"
+#include "argosy/ps/server.h"
+#include "argosy/train/checkpoint.h"
 #include "argosy/train/trainer.h"
 #include "argosy/zoo/model.h"
 #include "argosy/zoo/runner.h"
+#include "argosy/zoo/saves.h"
 
 namespace argosy {
+namespace {
+
+/// Fills a server that stands in for one that was lost.
+void load_newest(Env& env, const Config& config, const Role& role, const Placement& placement,
+                 const RunningMark& mark, PsServer& server, std::FILE* out) {
+  const std::string& folder = config.runner.model_save_path;
+  const auto save = newest_save(env, folder);
+  check<IoError>(save && (config.runner.resume || mark.is_before(*save)), "server ", role.index,
+                 " was lost and there is no saved model of this job below ", folder,
+                 ": its part of the parameters is gone");
+  const SavedPart part =
+      load_part(env, save->folder, placement, static_cast<uint32_t>(role.index), server);
+  const auto written = std::chrono::file_clock::to_sys(save->written);
+  fmt::print(out,
+             "server {} came back with the model of {}: epoch {}, saved {:%Y-%m-%d %H:%M:%S}, step "
+             "{}; what it learned since then is lost\n",
+             role.index, save->folder, part.resume.epoch - 2,
+             fmt::localtime(std::chrono::system_clock::to_time_t(
+                 std::chrono::time_point_cast<std::chrono::system_clock::duration>(written))),
+             server.step());
+  std::fflush(out);
+  if (part.mark) server.goes_on_from(*part.mark);
+}
+
+}  // namespace
+
+Milestone Milestone::trained(int epoch) {
+  return {static_cast<uint32_t>(2 * epoch + 1), fmt::format("epoch {} is trained", epoch - 1)};
+}
+
+Milestone Milestone::saved(int epoch) {
+  return {static_cast<uint32_t>(2 * epoch + 2), fmt::format("epoch {} is saved", epoch - 1)};
+}
+
 Job::Job(Env& env, const Config& config)
     : env_(env), config_(config), role_(role_from_env(process_environment())) {
   strategy_.threads = static_cast<int>(config.runner.thread_num);
@@ -38,22 +77,35 @@ std::function<Wires(const Plan&)> Job::connector() {
   };
 }
 
-void Job::barrier(const std::string& name) {
-  if (client_ != nullptr) argosy::barrier(*client_, name);
+void Job::find_standing() {
+  if (client_ != nullptr && role_.restarts > 0) standing_ = argosy::standing(*client_);
 }
 
-std::string Job::from_first(const std::string& name, const std::string& text) {
+uint64_t Job::repeated_batches() const {
+  const uint64_t pushes = standing_.pushes;
+  if (strategy_.mode == "half_async") return pushes * static_cast<uint64_t>(strategy_.threads);
+  if (strategy_.mode != "geo") return pushes;
+  // The first exchange of a pass only asks how things are.
+  return (pushes - std::min<uint64_t>(pushes, 1)) * static_cast<uint64_t>(strategy_.geo_step);
+}
+
+void Job::barrier(const Milestone& at) {
+  if (client_ != nullptr && !is_over(at)) milestone(*client_, at.number, at.name, {});
+}
+
+std::string Job::from_first(const Milestone& at, const std::string& text) {
   if (client_ == nullptr) return text;
   const auto mine = std::as_bytes(std::span(text));
-  const auto parts = gather(*client_, name, first() ? mine : std::span<const std::byte>());
-  const std::string answer = text_of(parts.at(0));
-  check<IoError>(!answer.empty(), "the first worker is gone: nobody says '", name, "'");
+  const auto parts =
+      milestone(*client_, at.number, at.name, first() ? mine : std::span<const std::byte>());
+  const std::string answer = parts.empty() ? "" : text_of(parts[0]);
+  check<IoError>(!answer.empty(), "the first worker is gone: nobody says '", at.name, "'");
   return answer;
 }
 
-void Job::join(Figures& figures) {
+void Job::join(const Milestone& at, Figures& figures) {
   if (client_ == nullptr) return;
-  const auto parts = gather(*client_, "figures of an epoch", figures.bytes());
+  const auto parts = milestone(*client_, at.number, at.name, figures.bytes());
   figures.reset();
   for (const auto& part : parts) figures.merge(part);
 }
@@ -89,15 +141,18 @@ void ProgressReport::write(const Progress& progress) {
 void run_server(Env& env, const Config& config, const Job& job, std::FILE* out) {
   const ModelSetup setup = make_model(config);
   const RecordedModel model = record(setup.model, trainer_options(config, setup));
+  const Role& role = job.role();
   const Placement placement =
-      placement_of(model.plan, job.strategy(), static_cast<uint32_t>(job.role().servers.size()));
+      placement_of(model.plan, job.strategy(), static_cast<uint32_t>(role.servers.size()));
+  RunningMark mark(env, config.runner.model_save_path, fmt::format("server-{}", role.index));
+  if (role.restarts == 0) mark.write();
   std::optional<StatusReport> report;
-  const auto begin_reports = [&](PsServer& server) {
-    report.emplace(report_descriptor(),
-                   look_at_server(env, job.role().index, server.weak_from_this()));
+  const auto begin = [&](PsServer& server) {
+    if (role.restarts > 0) load_newest(env, config, role, placement, mark, server, out);
+    report.emplace(report_descriptor(), look_at_server(env, role.index, server.weak_from_this()));
   };
-  serve(env, placement, job.role(),
-        {.strategy = job.strategy(), .before = begin_reports, .out = out});
+  serve(env, placement, role, {.strategy = job.strategy(), .before = begin, .out = out});
+  mark.remove();
 }
 
 }  // namespace argosy

@@ -9,11 +9,24 @@
 #include "argosy/base/env.h"
 #include "argosy/fleet/communicator.h"
 #include "argosy/fleet/role.h"
+#include "argosy/fleet/server_calls.h"
 #include "argosy/net/transport.h"
 #include "argosy/train/figures.h"
 #include "argosy/zoo/config.h"
 
 namespace argosy {
+
+/// A place that every worker of a job comes to once, in the order of the numbers.
+struct Milestone {
+  uint32_t number = 0;
+  std::string name;
+
+  static Milestone data_are_there() { return {1, "the data are there"}; }
+  static Milestone model_is_loaded() { return {2, "the model is loaded"}; }
+  // Of an epoch; the first is 1.
+  static Milestone trained(int epoch);
+  static Milestone saved(int epoch);
+};
 
 /// Who this process is, as the environment and the configuration say, and what it does together
 /// with the other workers. Where there is no job every call is done at once. Not thread-safe.
@@ -31,12 +44,20 @@ class Job {
   /// For TrainerOptions::connect; none where there is nobody to connect to.
   std::function<Wires(const Plan&)> connector();
 
-  /// Returns when every worker has come here.
-  void barrier(const std::string& name);
+  /// A worker that was started again asks the servers, when it is connected.
+  void find_standing();
+  /// As it was then: the last place that the others had left behind, 0 if none; and how many
+  /// batches behind it this worker had trained before, as far as the servers can tell.
+  uint32_t standing() const { return standing_.milestone; }
+  uint64_t repeated_batches() const;
+  bool is_over(const Milestone& at) const { return at.number <= standing_.milestone; }
+
+  /// Returns when every worker has come here; at once where it is over.
+  void barrier(const Milestone& at);
   /// The first worker's text, which is not empty, for all. Throws IoError if that worker is gone.
-  std::string from_first(const std::string& name, const std::string& text);
+  std::string from_first(const Milestone& at, const std::string& text);
   /// Makes the figures of this worker those of all.
-  void join(Figures& figures);
+  void join(const Milestone& at, Figures& figures);
   /// The part of these files that belongs to this worker. Throws ConfigError if there is none.
   std::vector<std::string> files(std::vector<std::string> all) const;
 
@@ -47,6 +68,7 @@ class Job {
   Strategy strategy_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<PsClient> client_;
+  Standing standing_;
 };
 
 /// Reports to a launcher how far this worker is, a few times a second, where it asks for that.
@@ -62,7 +84,8 @@ class ProgressReport {
   Env::Time next_;
 };
 
-/// Serves as this process' role says until all workers have left, or until SIGTERM or SIGINT.
+/// Serves as this process' role says until all workers have left, or until SIGTERM or SIGINT. One
+/// that was started again begins with the newest save of its job; throws IoError if there is none.
 void run_server(Env& env, const Config& config, const Job& job, std::FILE* out);
 
 }  // namespace argosy

@@ -15,6 +15,7 @@
 #include "argosy/data/parse_lines.h"
 #include "argosy/fleet/status.h"
 #include "argosy/zoo/job.h"
+#include "argosy/zoo/saves.h"
 #include "argosy/zoo/sources.h"
 
 namespace argosy {
@@ -60,33 +61,6 @@ std::string figures_text(const std::vector<Metric>& metrics) {
   return text;
 }
 
-std::string epoch_folder(const std::string& folder, int64_t epoch) {
-  return folder + "/" + std::to_string(epoch);
-}
-
-bool is_save(Env& env, const std::string& folder) {
-  return env.file_exists(folder + "/persistables.argosy");
-}
-
-/// The newest save below a folder: a checkpoint within an epoch, or the end of the last epoch.
-std::optional<std::string> newest_save(Env& env, const std::string& folder) {
-  std::vector<std::string> saves;
-  const std::string within = folder + "/checkpoint";
-  if (is_save(env, within)) saves.push_back(within);
-  for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
-    saves.push_back(epoch_folder(folder, epoch));
-  // By time: later epochs of an earlier run may be there as well.
-  std::optional<fs::file_time_type> latest;
-  std::optional<std::string> newest;
-  for (const std::string& save : saves) {
-    const auto written = fs::last_write_time(save + "/persistables.argosy");
-    if (latest && written < *latest) continue;
-    latest = written;
-    newest = save;
-  }
-  return newest;
-}
-
 /// An exported model takes what its outputs need; names that it cannot have are a mistake.
 void check_feeds(const Config& config, const Plan& plan) {
   std::vector<std::string> known = config.inputs.slots;
@@ -117,10 +91,12 @@ class Training {
         trainer_(env, setup_.model, worker_options(config, setup_, job)),
         status_(report_descriptor(), look_at(env, job, trainer_.activity())) {
     check_feeds(config, trainer_.plan());
+    trainer_.activity().begin(Doing::meeting);
+    job.find_standing();
     trainer_.activity().begin(Doing::generating);
     if (job.first()) generate_if_missing(env, config, out);
     trainer_.activity().begin(Doing::meeting);
-    job.barrier("the data are there");
+    job.barrier(Milestone::data_are_there());
     trainer_.activity().begin(Doing::reading);
     train_ =
         make_train_data(config, trainer_.plan(), setup_.tables,
@@ -139,31 +115,37 @@ class Training {
     };
     options.on_progress = [this](const Progress& progress) { report_.write(progress); };
     options.progress_due = [this] { return report_.due(); };
-    options.join = [this](Figures& figures) { job_.join(figures); };
+    options.join = [this](Figures& figures) { job_.join(Milestone::trained(epoch_), figures); };
     // Checkpoints within an epoch need all workers at one point of their data.
     options.checkpoint_every = job_.shared() ? 0 : static_cast<uint64_t>(runner_.save_interval);
     options.checkpoint = [this](const ResumePoint& point) {
       trainer_.save(runner_.model_save_path + "/checkpoint", point);
     };
     options.resume = start();
-    if (options.resume && options.resume->epoch > options.epochs) {
+    if (options.resume) epoch_ = options.resume->epoch;
+    if (epoch_ > options.epochs) {
       log_.info(fmt::format("all {} epochs are trained, nothing is left to do", options.epochs));
-      trainer_.leave();
-      return {};
+      // A first worker that was lost behind the last epoch still has to test.
+      if (job_.standing() == 0 || !job_.first()) return leave();
+    } else {
+      const Progress last = trainer_.fit(*train_, options);
+      result_.train = last.metrics;
+      result_.examples_per_second = last.samples_per_second();
     }
-    const Progress last = trainer_.fit(*train_, options);
-    result_.train = last.metrics;
-    result_.examples_per_second = last.samples_per_second();
     if (test_ != nullptr) {
       result_.test = trainer_.evaluate(*test_);
       log_.info(fmt::format("test: {}on {}", figures_text(result_.test), config_.infer.data_dir));
       compare_with_truth();
     }
+    return leave();
+  }
+
+ private:
+  TrainResult leave() {
     trainer_.leave();
     return result_;
   }
 
- private:
   /// Of generated data the best possible AUC is known.
   void compare_with_truth() {
     const auto best = best_auc(env_, config_.infer.data_dir);
@@ -179,21 +161,53 @@ class Training {
   /// Loads what the configuration says to start from. In a job the first worker does, and tells
   /// the others with which epoch they begin.
   std::optional<ResumePoint> start() {
+    if (job_.standing() > Milestone::model_is_loaded().number) return rejoin();
+    const bool over = job_.is_over(Milestone::model_is_loaded());
     std::optional<ResumePoint> point;
-    if (job_.first()) point = load();
+    if (job_.first() && !over) point = load();
     if (!job_.shared()) return point;
     trainer_.activity().begin(Doing::meeting);
     const std::string epoch =
-        job_.from_first("the model is loaded", std::to_string(point ? point->epoch : 0));
+        job_.from_first(Milestone::model_is_loaded(), std::to_string(point ? point->epoch : 0));
+    if (over) say_rejoined(std::max(std::stoi(epoch), 1));
     if (epoch == "0") return std::nullopt;
     return ResumePoint{.epoch = std::stoi(epoch)};
+  }
+
+  /// Goes on where the others are, as a worker that was started again: with the save of an epoch
+  /// that all have trained, or with the beginning of an epoch.
+  ResumePoint rejoin() {
+    int last = 1;
+    while (job_.is_over(Milestone::trained(last + 1))) ++last;
+    const bool saved = job_.is_over(Milestone::saved(last));
+    if (job_.first()) load_states(saved ? last : last - 1);
+    if (!saved) {
+      log_.info(fmt::format("this worker was started again: epoch {} is trained and to be saved",
+                            last - 1));
+      finish_epoch(last);
+    }
+    if (last < runner_.epochs) say_rejoined(last + 1);
+    return {.epoch = last + 1};
+  }
+
+  void say_rejoined(int epoch) const {
+    log_.info(
+        fmt::format("this worker was started again and goes on with epoch {}: it repeats about {} "
+                    "batches, whose updates stay applied",
+                    epoch - 1, job_.repeated_batches()));
+  }
+
+  /// Running means and the like, which were lost with the process, as an epoch's save has them.
+  void load_states(int epoch) {
+    const std::string folder = epoch_folder(runner_.model_save_path, epoch - 1);
+    if (is_save(env_, folder)) trainer_.load_states(folder);
   }
 
   std::optional<ResumePoint> load() {
     if (runner_.resume) {
       if (const auto save = newest_save(env_, runner_.model_save_path)) {
-        const ResumePoint point = trainer_.load(fs::absolute(*save));
-        log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", *save,
+        const ResumePoint point = trainer_.load(fs::absolute(save->folder));
+        log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", save->folder,
                               point.epoch - 1, point.data.batches));
         return point;
       }
@@ -235,10 +249,15 @@ class Training {
                             100 * progress.reading / std::max(progress.seconds, 1e-9)));
     for (const std::string& note : train_->notes()) log_.info(note);
     for (const std::string& note : trainer_.communicator().notes()) log_.info(note);
-    if (job_.first()) save(progress.epoch);
-    trainer_.activity().begin(Doing::meeting);
-    job_.barrier("the epoch is saved");
+    finish_epoch(progress.epoch);
+    ++epoch_;
     return Next::go_on;
+  }
+
+  void finish_epoch(int epoch) {
+    if (job_.first()) save(epoch);
+    trainer_.activity().begin(Doing::meeting);
+    job_.barrier(Milestone::saved(epoch));
   }
 
   void save(int epoch) {
@@ -276,6 +295,7 @@ class Training {
   StatusReport status_;
   std::unique_ptr<Dataset> train_, test_;
   Progress told_;
+  int epoch_ = 1;  // that is trained
   TrainResult result_;
 };
 

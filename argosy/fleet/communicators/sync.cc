@@ -1,5 +1,7 @@
 // sync: all workers end a step together. The gradients of a batch go out with the pull of the next
 // one, and the answer, held until every worker has ended the step, is the barrier.
+#include <fmt/format.h>
+
 #include "argosy/fleet/remote.h"
 
 namespace argosy::communicators {
@@ -39,7 +41,7 @@ class Sync final : public Remote {
 
   void pass(Pass event) override {
     // Everybody is back in the step group before anybody ends a step.
-    if (event == Pass::begin) call_all(client(), {Control{"join"}});
+    if (event == Pass::begin) call_all(client(), {Control{fmt::format("join {}", next_pass())}});
     if (event == Pass::end) {
       drain();
       call_all(client(), {Control{"pause"}});

@@ -1,0 +1,253 @@
+// Processes of a job that are killed with SIGKILL and started again, as a launcher does it: the job
+// goes on to a right end, or ends at once and says why.
+#include "tests/e2e/test_jobs.h"
+
+namespace argosy::e2e {
+namespace {
+
+constexpr int kAway = 60;  // seconds; longer than any restart here takes
+const std::string kInSecondEpoch = "[ -e m/0/persistables.argosy ]";
+const std::string kFirstStart = "[ -z \"$ARGOSY_RESTART\" ]";
+
+std::string is_worker(int index) {
+  return "[ \"$PADDLE_TRAINER_ID\" = " + std::to_string(index) + " ]";
+}
+
+/// Where the conditions of the shell hold, the data stop behind 20 batches of a file until there is
+/// a file `go`.
+std::string stops(const std::string& conditions, const std::string& go = "go") {
+  return "'runner.pipe_command=if " + conditions + "; then head -n 1000; until [ -e " + go +
+         " ]; do sleep 0.02; done; fi; cat' ";
+}
+
+class Restart : public PsJob {
+ protected:
+  static std::string settings(const std::string& mode) {
+    return train("runner.model_save_path=m runner.geo_step=5 runner.sync_mode=" + mode + " ");
+  }
+  /// Only the servers start.
+  void declare(int workers, size_t servers, const std::string& command, int away = kAway) {
+    job_.emplace(folder_, workers, static_cast<int>(servers), away);
+    command_ = command;
+    for (size_t i = 0; i < servers; ++i) servers_.push_back(job_->server(command, i));
+  }
+  void start(int workers, size_t servers, const std::string& command, int away = kAway) {
+    declare(workers, servers, command, away);
+    for (int i = 0; i < workers; ++i) workers_.push_back(job_->worker(i, command));
+  }
+  void restart_worker(int index, int restarts) {
+    workers_[static_cast<size_t>(index)] = job_->worker(index, command_, restarts);
+  }
+  void restart_server(size_t index, int restarts) {
+    servers_[index] = job_->server(command_, index, restarts);
+  }
+  Process& worker(size_t index) { return *workers_[index]; }
+  Process& server(size_t index) { return *servers_[index]; }
+
+  void expect_right_end() {
+    for (const auto& process : workers_)
+      EXPECT_EQ(process->wait(), 0) << process->output() << process->errors();
+    for (const auto& process : servers_)
+      EXPECT_EQ(process->wait(), 0) << process->output() << process->errors();
+  }
+  /// As much as one process learns that nothing happens to.
+  void expect_learned() {
+    const double alone = local_auc();
+    EXPECT_GT(alone, 0.7);
+    EXPECT_NEAR(inferred("runner.model_save_path=m"), alone, kNear);
+  }
+
+  std::optional<PlainJob> job_;
+  std::string command_;
+  std::vector<std::unique_ptr<Process>> servers_, workers_;
+};
+
+void expect_says(const std::string& text, const std::string& words) {
+  EXPECT_NE(text.find(words), std::string::npos) << "expected '" << words << "' in\n" << text;
+}
+
+class RestartModes : public Restart, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RestartModes, AWorkerThatIsKilledGoesOnWithTheEpochOfTheOthers) {
+  start(
+      2, 2,
+      settings(GetParam()) + stops(is_worker(1) + " && " + kFirstStart + " && " + kInSecondEpoch));
+  ASSERT_TRUE(worker(1).says("epoch: 1, batch_id: 10,")) << worker(1).errors();
+  worker(1).kill();
+  write("go", "");
+  restart_worker(1, 1);
+  expect_right_end();
+  const auto repeated =
+      all_matches(worker(1).output(), "goes on with epoch 1: it repeats about ([0-9]+) batches");
+  ASSERT_EQ(repeated.size(), 1U) << worker(1).output();
+  EXPECT_GE(std::stoi(repeated[0]), 5);
+  EXPECT_LE(std::stoi(repeated[0]), 20);
+  EXPECT_EQ(worker(1).output().find("epoch: 0, batch_id"), std::string::npos) << worker(1).output();
+  expect_says(worker(1).output(), "epoch: 1 done");
+  expect_says(worker(0).output(), "Already save model in m/2");
+  for (size_t i = 0; i < 2; ++i) {
+    expect_says(server(i).output(), "lost worker 1: ");
+    expect_says(server(i).output(), "worker 0 has left");
+    expect_says(server(i).output(), "worker 1 has left");
+  }
+  expect_learned();
+}
+
+TEST_P(RestartModes, AServerThatIsKilledGoesOnFromTheLastSave) {
+  start(2, 2, settings(GetParam()) + stops(kInSecondEpoch + " && [ ! -e go ]"));
+  ASSERT_TRUE(worker(0).says("epoch: 1, batch_id: 10,")) << worker(0).errors();
+  ASSERT_TRUE(worker(1).says("epoch: 1, batch_id: 10,")) << worker(1).errors();
+  server(1).kill();
+  restart_server(1, 1);
+  ASSERT_TRUE(server(1).says("Server listening on " + job_->address(1))) << server(1).errors();
+  write("go", "");
+  expect_right_end();
+  const std::string text = server(1).output();
+  EXPECT_EQ(all_matches(text,
+                        "(server 1 came back with the model of m/0: epoch 0, saved "
+                        "20[0-9: -]+, step [0-9]+; what it learned since then is lost)")
+                .size(),
+            1U)
+      << text;
+  for (const char* number : {"0", "1"}) {
+    const auto lost = all_matches(
+        text, std::string("worker ") + number +
+                  " had [0-9]+ exchanges with a server before this one and goes on: the save has "
+                  "[0-9]+ of them, ([0-9]+) are lost");
+    ASSERT_EQ(lost.size(), 1U) << text;
+    EXPECT_GE(std::stoi(lost[0]), 1);
+  }
+  expect_says(worker(0).errors(), "server 1 at " + job_->address(1) + " was started anew");
+  expect_learned();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, RestartModes, testing::Values("sync", "async", "half_async", "geo"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// In the first epoch and, started again, in the second.
+TEST_F(Restart, TheFirstWorkerIsKilledTwiceAndStillSavesAndTests) {
+  const std::string second = "[ \"$ARGOSY_RESTART\" = 1 ] && " + kInSecondEpoch;
+  start(
+      2, 2,
+      settings("sync") + stops(is_worker(0) + " && { " + kFirstStart + " || { " + second + "; }; }",
+                               "go$ARGOSY_RESTART"));
+  ASSERT_TRUE(worker(0).says("epoch: 0, batch_id: 10,")) << worker(0).errors();
+  worker(0).kill();
+  write("go", "");
+  restart_worker(0, 1);
+  ASSERT_TRUE(worker(0).says("epoch: 1, batch_id: 10,")) << worker(0).errors();
+  expect_says(worker(0).output(), "started again and goes on with epoch 0: it repeats about 1");
+  expect_says(worker(0).output(), "Already save model in m/0");
+  worker(0).kill();
+  write("go1", "");
+  restart_worker(0, 2);
+  expect_right_end();
+  expect_says(worker(0).output(), "started again and goes on with epoch 1: it repeats about ");
+  expect_says(worker(0).output(), "Already save model in m/2");
+  expect_says(worker(0).output(), "test AUC ");
+  expect_learned();
+}
+
+/// The line comes just before the save: it is killed in it or, if that was quick, behind it.
+TEST_F(Restart, TheFirstWorkerIsKilledWhileItSaves) {
+  start(2, 1, settings("sync"));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(worker(0).says("epoch: " + std::to_string(epoch) + " done"))
+        << worker(0).output() << worker(0).errors();
+    worker(0).kill();
+    restart_worker(0, epoch + 1);
+  }
+  expect_right_end();
+  for (const char* save : {"m/0", "m/1", "m/2"})
+    EXPECT_TRUE(fs::exists(folder_ / save / "persistables.argosy")) << save;
+  expect_says(worker(0).output(), "test AUC ");
+  expect_learned();
+}
+
+TEST_F(Restart, WorkersAreKilledBeforeTheJobHasBegun) {
+  declare(2, 1, settings("sync"));
+  workers_.push_back(job_->worker(0, command_));
+  ASSERT_TRUE(worker(0).says("train was missing: generated")) << worker(0).errors();
+  worker(0).kill();
+  restart_worker(0, 1);
+  ASSERT_TRUE(server(0).says("lost worker 0: ")) << server(0).output();
+  workers_.push_back(job_->worker(1, command_));
+  ASSERT_TRUE(worker(1).says("worker 1 of 2")) << worker(1).errors();
+  worker(1).kill();
+  restart_worker(1, 1);
+  expect_right_end();
+  expect_learned();
+}
+
+/// While it is away it counts as dead, and the others go on; it takes part in what is left.
+TEST_F(Restart, AWorkerMayBeAwayForLongerThanTheGrace) {
+  const std::string other = is_worker(0) + " && [ -e m/1/persistables.argosy ]";
+  start(2, 2,
+        settings("sync") + stops("{ " + is_worker(1) + " && " + kFirstStart + " && " +
+                                     kInSecondEpoch + "; } || { " + other + "; }",
+                                 "go$PADDLE_TRAINER_ID"));
+  ASSERT_TRUE(worker(1).says("epoch: 1, batch_id: 10,")) << worker(1).errors();
+  worker(1).kill();
+  write("go1", "");
+  for (size_t i = 0; i < 2; ++i)
+    ASSERT_TRUE(server(i).says("worker 1 is taken for dead: its link has been gone for 3 s"));
+  ASSERT_TRUE(worker(0).says("epoch: 2, batch_id: 10,")) << worker(0).errors();
+  restart_worker(1, 1);
+  ASSERT_TRUE(worker(1).says("goes on with epoch 2: it repeats about 0 batches"))
+      << worker(1).output() << worker(1).errors();
+  write("go0", "");
+  expect_right_end();
+  expect_says(worker(1).output(), "epoch: 2 done");
+  expect_learned();
+}
+
+TEST_F(Restart, AWorkerThatComesBackToAJobThatIsDoneHasNothingToDo) {
+  start(2, 2, settings("async") + stops(is_worker(1) + " && " + kInSecondEpoch));
+  ASSERT_TRUE(worker(1).says("epoch: 1, batch_id: 10,")) << worker(1).errors();
+  worker(1).kill();
+  write("go", "");
+  ASSERT_EQ(worker(0).wait(), 0) << worker(0).errors();
+  workers_[0] = job_->worker(1, command_, 1);
+  workers_.pop_back();
+  expect_right_end();
+  expect_says(worker(0).output(), "all 3 epochs are trained, nothing is left to do");
+}
+
+/// The server that knows where the job stands comes back, hears it from the workers that are left,
+/// and tells one that comes back later.
+TEST_F(Restart, TheFirstServerThenAWorkerAreKilled) {
+  start(2, 2, settings("sync") + stops(kInSecondEpoch + " && [ ! -e go ]"));
+  ASSERT_TRUE(worker(0).says("epoch: 1, batch_id: 10,")) << worker(0).errors();
+  ASSERT_TRUE(worker(1).says("epoch: 1, batch_id: 10,")) << worker(1).errors();
+  server(0).kill();
+  worker(1).kill();
+  write("go", "");
+  restart_worker(1, 1);
+  restart_server(0, 1);
+  expect_right_end();
+  expect_says(server(0).output(), "server 0 came back with the model of m/0");
+  expect_says(worker(1).output(), "started again and goes on with epoch 1");
+  expect_learned();
+}
+
+/// What lies there of an earlier job does not count.
+TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
+  ASSERT_EQ(launch(1, 1, "runner.model_save_path=m runner.epochs=1").exit_code, 0);
+  ASSERT_TRUE(fs::exists(folder_ / "m/0/persistables.argosy"));
+  start(1, 2, settings("async") + stops("true"), 0);
+  ASSERT_TRUE(worker(0).says("epoch: 0, batch_id: 10,")) << worker(0).errors();
+  server(1).kill();
+  restart_server(1, 1);
+  EXPECT_EQ(server(1).wait(), 1);
+  expect_says(server(1).errors(),
+              "argosy: server 1 was lost and there is no saved model of this job below m: its part "
+              "of the parameters is gone\n");
+  write("go", "");
+  EXPECT_EQ(worker(0).wait(), 1);
+  expect_says(worker(0).errors(),
+              "argosy: server 1 at " + job_->address(1) + " is lost for 30 s: ");
+  EXPECT_EQ(server(0).wait(), 0) << server(0).output();
+}
+
+}  // namespace
+}  // namespace argosy::e2e
