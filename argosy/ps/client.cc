@@ -483,8 +483,10 @@ void PsClient::send_control(uint32_t server) {
 }
 
 /// Of what the server has done and would forget if it were started anew.
-void PsClient::note_result(Channel& channel, const std::string& line) {
-  std::istringstream words(line);
+void PsClient::note_result(Channel& channel, const std::string& line,
+                           std::span<const std::byte> result) {
+  const std::string text(reinterpret_cast<const char*>(result.data()), result.size());
+  std::istringstream words(line == "standing" ? "milestone " + text : line);
   std::string verb;
   uint64_t number = 0;
   words >> verb >> number;
@@ -500,8 +502,9 @@ void PsClient::take_result(uint32_t server, const InFrame& frame) {
     Channel& channel = channels_[server];
     if (channel.controls.empty() || channel.controls.front().id != frame.id) return;
     check<DataError>(frame.payload->size() > 0, "an empty result");
-    if (frame.payload->bytes()[0] == std::byte{0})
-      note_result(channel, channel.controls.front().line);
+    const auto bytes = static_cast<const Buffer&>(*frame.payload).bytes();
+    if (bytes[0] == std::byte{0})
+      note_result(channel, channel.controls.front().line, bytes.subspan(1));
     on_result = std::move(channel.controls.front().on_result);
     channel.controls.pop_front();
     channel.useful = true;

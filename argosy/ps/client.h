@@ -183,7 +183,8 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   void on_close(uint32_t server, uint64_t attempt, const std::string& reason);
   void take_welcome(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
   void begin_behind_all() REQUIRES(mutex_);
-  static void note_result(Channel& channel, const std::string& line);
+  static void note_result(Channel& channel, const std::string& line,
+                          std::span<const std::byte> result);
   void take_reply(uint32_t server, const InFrame& frame);
   void take_result(uint32_t server, const InFrame& frame);
   void take_pong(uint32_t server, const InFrame& frame) REQUIRES(mutex_);

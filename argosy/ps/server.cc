@@ -305,9 +305,10 @@ std::string PsServer::losses(uint32_t number, const Hello& hello) const {
       hello.step, save_->step, behind(save_->step, hello.step));
 }
 
-void PsServer::goes_on_from(ServerMark mark) {
+void PsServer::goes_on_from(ServerMark mark, uint64_t milestone) {
   const Lock group(group_);
   save_ = std::move(mark);
+  milestone_ = milestone;
 }
 
 void PsServer::lost(Session& session, const std::string& reason) {

@@ -71,8 +71,9 @@ struct ServerActivity {
 ///                                   with all of them in the order of the workers
 ///   milestone NUMBER NAME + bytes   the same for a place that all workers come to once, in the
 ///                                   order of the numbers. It waits for the first worker while that
-///                                   one may come back. One that is over is answered at once: the
-///                                   last with its bytes, those before it with none
+///                                   one may come back. One that is over, or that somebody is
+///                                   beyond, is answered at once: the last that was completed with
+///                                   its bytes, others with none
 ///   standing                        the last milestone, and the most pushes that an earlier
 ///   process
 ///                                   of this worker has made since; once all workers have come
@@ -105,9 +106,9 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   /// Weights and optimizer state of its slices, behind the step.
   std::vector<std::byte> dense_state() const;
   void set_dense_state(std::span<const std::byte> bytes);
-  /// This server goes on for one that was lost, from a save with this mark: it says of each worker
-  /// what is lost.
-  void goes_on_from(ServerMark mark);
+  /// This server goes on for one that was lost, from a save with this mark, which was made behind
+  /// this milestone: it says of each worker what is lost.
+  void goes_on_from(ServerMark mark, uint64_t milestone);
   uint64_t step() const { return step_; }
   /// Nobody waits for long because of this call.
   ServerActivity activity();

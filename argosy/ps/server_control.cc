@@ -188,6 +188,11 @@ void PsServer::gather(Gathering::Kind kind, uint64_t number, const Asker& asker,
     gathering.number = number;
     gathering.parts[asker.worker] = control.bytes;
     gathering.asked[asker.worker] = asker;
+    // Whoever comes to a milestone has those before it behind, also those of a server before this.
+    if (kind == Gathering::Kind::milestone && number > milestone_ + 1) {
+      milestone_ = number - 1;
+      milestone_bytes_.clear();
+    }
   }
   complete_gatherings();
 }

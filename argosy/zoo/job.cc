@@ -27,31 +27,38 @@ void load_newest(Env& env, const Config& config, const Role& role, const Placeme
                  const RunningMark& mark, PsServer& server, std::FILE* out) {
   const std::string& folder = config.runner.model_save_path;
   const auto save = newest_save(env, folder);
-  check<IoError>(save && (config.runner.resume || mark.is_before(*save)), "server ", role.index,
+  const bool own = save && mark.is_before(*save);  // not of the job that this one resumes
+  check<IoError>(save && (own || config.runner.resume), "server ", role.index,
                  " was lost and there is no saved model of this job below ", folder,
                  ": its part of the parameters is gone");
   const SavedPart part =
       load_part(env, save->folder, placement, static_cast<uint32_t>(role.index), server);
+  const int epoch = part.resume.epoch - 1;  // the last one trained
   const auto written = std::chrono::file_clock::to_sys(save->written);
   fmt::print(out,
              "server {} came back with the model of {}: epoch {}, saved {:%Y-%m-%d %H:%M:%S}, step "
              "{}; what it learned since then is lost\n",
-             role.index, save->folder, part.resume.epoch - 2,
+             role.index, save->folder, epoch - 1,
              fmt::localtime(std::chrono::system_clock::to_time_t(
                  std::chrono::time_point_cast<std::chrono::system_clock::duration>(written))),
              server.step());
   std::fflush(out);
-  if (part.mark) server.goes_on_from(*part.mark);
+  if (part.mark) server.goes_on_from(*part.mark, own ? Milestone::trained(epoch).number : 0);
 }
 
 }  // namespace
 
+/// As if the epoch before had just been saved.
+Milestone Milestone::begins(int epoch) {
+  return {saved(epoch - 1).number, fmt::format("epoch {} begins", epoch - 1)};
+}
+
 Milestone Milestone::trained(int epoch) {
-  return {static_cast<uint32_t>(2 * epoch + 1), fmt::format("epoch {} is trained", epoch - 1)};
+  return {static_cast<uint32_t>(2 * epoch + 2), fmt::format("epoch {} is trained", epoch - 1)};
 }
 
 Milestone Milestone::saved(int epoch) {
-  return {static_cast<uint32_t>(2 * epoch + 2), fmt::format("epoch {} is saved", epoch - 1)};
+  return {static_cast<uint32_t>(2 * epoch + 3), fmt::format("epoch {} is saved", epoch - 1)};
 }
 
 Job::Job(Env& env, const Config& config)

@@ -24,6 +24,7 @@ struct Milestone {
   static Milestone data_are_there() { return {1, "the data are there"}; }
   static Milestone model_is_loaded() { return {2, "the model is loaded"}; }
   // Of an epoch; the first is 1.
+  static Milestone begins(int epoch);  // of the first that this job trains
   static Milestone trained(int epoch);
   static Milestone saved(int epoch);
 };

@@ -161,23 +161,21 @@ class Training {
   /// Loads what the configuration says to start from. In a job the first worker does, and tells
   /// the others with which epoch they begin.
   std::optional<ResumePoint> start() {
-    if (job_.standing() > Milestone::model_is_loaded().number) return rejoin();
-    const bool over = job_.is_over(Milestone::model_is_loaded());
+    const Milestone loaded = Milestone::model_is_loaded();
+    if (job_.standing() > loaded.number) return rejoin();
     std::optional<ResumePoint> point;
-    if (job_.first() && !over) point = load();
+    if (job_.first() && !job_.is_over(loaded)) point = load();
     if (!job_.shared()) return point;
     trainer_.activity().begin(Doing::meeting);
-    const std::string epoch =
-        job_.from_first(Milestone::model_is_loaded(), std::to_string(point ? point->epoch : 0));
-    if (over) say_rejoined(std::max(std::stoi(epoch), 1));
-    if (epoch == "0") return std::nullopt;
-    return ResumePoint{.epoch = std::stoi(epoch)};
+    const int epoch = std::stoi(job_.from_first(loaded, std::to_string(point ? point->epoch : 1)));
+    job_.barrier(Milestone::begins(epoch));
+    return ResumePoint{.epoch = epoch};
   }
 
   /// Goes on where the others are, as a worker that was started again: with the save of an epoch
   /// that all have trained, or with the beginning of an epoch.
   ResumePoint rejoin() {
-    int last = 1;
+    int last = 0;
     while (job_.is_over(Milestone::trained(last + 1))) ++last;
     const bool saved = job_.is_over(Milestone::saved(last));
     if (job_.first()) load_states(saved ? last : last - 1);

@@ -1,0 +1,363 @@
+// Jobs on a simulated network whose workers and servers crash at any moment, by seed, and are
+// started again: everybody goes through the milestones in order, and nobody hangs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "argosy/base/rng.h"
+#include "argosy/net/simulation.h"
+#include "argosy/ps/client.h"
+#include "argosy/ps/server.h"
+#include "argosy/ps/test_exchanges.h"
+
+namespace argosy {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kEpochs = 3;
+constexpr Key kShared = 1000;  // pushed by everyone
+
+uint64_t trained(int epoch) { return static_cast<uint64_t>(2 * epoch + 2); }
+uint64_t saved(int epoch) { return trained(epoch) + 1; }
+
+struct JobSpec {
+  uint32_t servers = 2, workers = 3;
+  bool sync = false;
+};
+
+/// What the workers of a job have done so far.
+struct Record {
+  int saved = 0;                     // the last epoch
+  std::vector<int> trained;          // the last epoch, by worker
+  std::vector<int> sent, confirmed;  // pushes, by worker
+  std::vector<bool> crashed;         // ever, by worker
+  bool forgotten = false;            // what milestone 2 gave, with the server that had it
+  std::string trouble;
+
+  void expect(bool holds, const std::string& what) {
+    if (!holds) trouble += what + "\n";
+  }
+};
+
+/// A process of a worker: milestones, epochs of steps, the first worker's saves, the end.
+class JobWorker {
+ public:
+  JobWorker(Simulation& simulation, const Placement& placement, uint32_t number,
+            const JobSpec& spec, uint32_t restarts, Record& record)
+      : number_(number), spec_(spec), record_(record), host_("worker" + std::to_string(number)) {
+    ClientOptions options{
+        .servers = {}, .worker = number, .workers = spec.workers, .restarts = restarts};
+    for (uint32_t s = 0; s < spec.servers; ++s)
+      options.servers.push_back({"server" + std::to_string(s), 1});
+    client_ = PsClient::make(simulation.host_env(host_), simulation.host(host_), placement,
+                             std::move(options));
+    if (restarts == 0) {
+      write_script(0);
+      return;
+    }
+    client_->control(0, {"standing"}, [this](std::exception_ptr error, const auto& result) {
+      if (failed(error)) return;
+      write_script(std::stoull(text_of(result)));
+    });
+  }
+
+  bool finished() const { return done_ || crashed_ || !error_.empty(); }
+  bool crashed() const { return crashed_; }
+  const std::string& host() const { return host_; }
+  const std::string& error() const { return error_; }
+  void crash() {
+    crashed_ = record_.crashed[number_] = true;
+    client_.reset();
+  }
+
+ private:
+  using Task = std::function<void()>;
+
+  void write_script(uint64_t standing) {
+    const auto add_milestone = [&](uint64_t milestone, const std::string& text = "") {
+      if (milestone <= standing) return;
+      script_.push_back([this, milestone, text] { come_to(milestone, text); });
+    };
+    add_milestone(1);
+    if (standing <= 2) script_.push_back([this] { come_to(2, number_ == 0 ? "begin" : ""); });
+    add_milestone(3);
+    for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+      if (trained(epoch) > standing) {
+        script_.push_back([this, epoch] { begin_epoch(epoch); });
+        if (spec_.sync) on_all("join " + std::to_string(epoch));
+        script_.push_back([this] { step(nullptr); });
+        if (spec_.sync) on_all("pause");
+        script_.push_back([this, epoch] { end_epoch(epoch); });
+        add_milestone(trained(epoch), "figures");
+      }
+      if (number_ == 0 && saved(epoch) > standing) {
+        on_all("mark");  // stands for a save
+        script_.push_back([this, epoch] { save(epoch); });
+      }
+      add_milestone(saved(epoch));
+    }
+    on_all("leave");
+    go_on();
+  }
+
+  void go_on() {
+    if (script_.empty()) {
+      done_ = true;
+      return;
+    }
+    const Task task = std::move(script_.front());
+    script_.pop_front();
+    task();
+  }
+  bool failed(const std::exception_ptr& error) {
+    if (error == nullptr) return false;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      error_ = e.what();
+    }
+    return true;
+  }
+  void on_all(const std::string& line) {
+    script_.push_back([this, line] {
+      missing_ = spec_.servers;
+      for (uint32_t server = 0; server < spec_.servers; ++server)
+        client_->control(server, {line}, [this](std::exception_ptr error, const auto&) {
+          if (!failed(error) && --missing_ == 0) go_on();
+        });
+    });
+  }
+  void come_to(uint64_t milestone, const std::string& text) {
+    client_->control(
+        0, {"milestone " + std::to_string(milestone), bytes_of_text(text)},
+        [this, milestone](std::exception_ptr error, const auto& result) {
+          if (failed(error)) return;
+          if (milestone == 2)
+            record_.expect(record_.forgotten || text_of(result).find("begin") != std::string::npos,
+                           host_ + " does not know where to begin");
+          go_on();
+        });
+  }
+
+  void begin_epoch(int epoch) {
+    record_.expect(record_.saved >= epoch - 1, host_ + " begins epoch " + std::to_string(epoch) +
+                                                   " before the last one is saved");
+    steps_ = 6 + 3 * static_cast<int>(number_);  // some are done before others
+    go_on();
+  }
+  void end_epoch(int epoch) {
+    record_.trained[number_] = epoch;
+    go_on();
+  }
+  void save(int epoch) {
+    for (uint32_t i = 0; i < spec_.workers; ++i)
+      record_.expect(record_.crashed[i] || record_.trained[i] >= epoch,
+                     "epoch " + std::to_string(epoch) + " is saved before worker " +
+                         std::to_string(i) + " has trained it");
+    record_.saved = std::max(record_.saved, epoch);
+    go_on();
+  }
+
+  /// Pulls, with the push of the step before.
+  void step(const std::shared_ptr<KeyLists>& before) {
+    auto exchange = std::make_shared<Exchange>();
+    if (before != nullptr) {
+      exchange->pushes.push_back({before, {ones_}});
+      exchange->dense.emplace_back(dense_ones_);
+      exchange->ends_step = true;
+      ++record_.sent[number_];
+      --steps_;
+    }
+    const bool last = steps_ == 0;
+    if (!last) {
+      exchange->lists = std::make_shared<KeyLists>(client_->placement(), keys_);
+      exchange->rows.emplace_back(rows_);
+      exchange->parameters.emplace_back(parameters_);
+    }
+    exchange->done = [this, lists = exchange->lists, pushed = before != nullptr,
+                      last](std::exception_ptr error) {
+      if (failed(error)) return;
+      if (pushed) ++record_.confirmed[number_];
+      if (last) return go_on();
+      step(lists);
+    };
+    client_->exchange(std::move(exchange));
+  }
+
+  const uint32_t number_;
+  const JobSpec spec_;
+  Record& record_;
+  const std::string host_;
+  std::deque<Task> script_;
+  uint32_t missing_ = 0;
+  int steps_ = 0;
+  bool done_ = false, crashed_ = false;
+  std::string error_;
+  std::vector<std::vector<Key>> keys_{{number_, kShared}};
+  std::vector<float> ones_ = std::vector<float>(2 * kTestDim, 1.0F), rows_ = ones_;
+  std::vector<float> dense_ones_ = std::vector<float>(kTestDense, 1.0F), parameters_ = dense_ones_;
+  std::shared_ptr<PsClient> client_;
+};
+
+class SimulatedJob {
+ public:
+  SimulatedJob(uint64_t seed, const JobSpec& spec, const Faults& faults)
+      : spec_(spec), simulation_(seed, faults), placement_(adding_placement(spec.servers)) {
+    record_.trained.resize(spec.workers);
+    record_.crashed.resize(spec.workers);
+    record_.sent = record_.confirmed = record_.trained;
+    for (uint32_t i = 0; i < spec.servers; ++i) {
+      servers_.emplace_back();
+      start_server(i);
+    }
+    for (uint32_t i = 0; i < spec.workers; ++i) {
+      workers_.emplace_back();
+      start_worker(i);
+    }
+  }
+
+  void crash_worker(uint32_t number, Env::Duration at, Env::Duration away) {
+    simulation_.env().schedule(at, [this, number, away] {
+      JobWorker& worker = *workers_[number].back();
+      if (worker.finished()) return;
+      worker.crash();
+      simulation_.crash(worker.host());
+      ++coming_;
+      simulation_.env().schedule(away, [this, number] {
+        --coming_;
+        start_worker(number);
+      });
+    });
+  }
+  void crash_server(uint32_t number, Env::Duration at, Env::Duration away) {
+    simulation_.env().schedule(at, [this, number, away] {
+      if (servers_[number]->done()) return;
+      record_.forgotten = record_.forgotten || number == 0;
+      log_ += "crash of server " + std::to_string(number) + "\n";
+      simulation_.crash("server" + std::to_string(number));
+      ++coming_;
+      simulation_.env().schedule(away, [this, number] {
+        --coming_;
+        start_server(number);
+      });
+    });
+  }
+  bool run() {
+    return simulation_.run_until(
+        [&] {
+          return coming_ == 0 &&
+                 std::ranges::all_of(workers_,
+                                     [](const auto& w) { return w.back()->finished(); }) &&
+                 std::ranges::all_of(servers_, [](const auto& s) { return s->done(); });
+        },
+        30min);
+  }
+  float value(Key key) {
+    std::vector<float> row(kTestDim);
+    servers_[placement_.server_of(key)]->sparse_tables()[0]->pull_existing(std::vector<Key>{key},
+                                                                           row);
+    return row[0];
+  }
+  const JobWorker& worker(uint32_t number) const { return *workers_[number].back(); }
+  const Record& record() const { return record_; }
+  const std::string& log() const { return log_; }
+
+ private:
+  void start_worker(uint32_t number) {
+    auto& processes = workers_[number];
+    processes.push_back(std::make_unique<JobWorker>(
+        simulation_, placement_, number, spec_, static_cast<uint32_t>(processes.size()), record_));
+  }
+  void start_server(uint32_t number) {
+    const std::string host = "server" + std::to_string(number);
+    servers_[number] =
+        PsServer::make(simulation_.host_env(host), placement_,
+                       {.index = number,
+                        .workers = spec_.workers,
+                        .sync = spec_.sync,
+                        .grace = 20s,
+                        .away = 10min,
+                        .log = [this](const std::string& line) { log_ += line + "\n"; }});
+    simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
+  }
+
+  const JobSpec spec_;
+  Record record_;
+  Simulation simulation_;
+  const Placement placement_;
+  std::string log_;
+  int coming_ = 0;
+  std::vector<std::shared_ptr<PsServer>> servers_;
+  std::vector<std::vector<std::unique_ptr<JobWorker>>> workers_;  // all processes of each
+};
+
+struct RestartSeeds : testing::TestWithParam<int> {
+  static constexpr int kJobs = 20;
+  static constexpr Faults kBadNetwork{.drop = 0.01,
+                                      .duplicate = 0.02,
+                                      .reorder = 0.03,
+                                      .truncate = 0.001,
+                                      .flip = 0.001,
+                                      .cut = 0.002,
+                                      .min_delay = 50us,
+                                      .max_delay = 20ms};
+  static uint64_t seed(int job) { return static_cast<uint64_t>(GetParam() * kJobs + job); }
+
+  /// A moment of the job, which takes about two seconds.
+  static Env::Duration moment(const RandomStream& random, uint64_t n) {
+    return 1ms * random.below(n, 2500);
+  }
+  /// Shorter than the grace, or longer.
+  static Env::Duration absence(const RandomStream& random, uint64_t n) {
+    return random.below(n, 3) == 0 ? Env::Duration(25s) : 1ms * random.below(n, 2000);
+  }
+  static void expect_right_end(SimulatedJob& job, uint32_t workers) {
+    ASSERT_TRUE(job.run()) << job.log();
+    EXPECT_EQ(job.record().trouble, "") << job.log();
+    EXPECT_EQ(job.record().saved, kEpochs) << job.log();
+    for (uint32_t i = 0; i < workers; ++i) EXPECT_EQ(job.worker(i).error(), "") << job.log();
+  }
+};
+
+TEST_P(RestartSeeds, WorkersThatComeBackTakePartInWhatIsLeft) {
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed(i)));
+    const RandomStream random(seed(i));
+    const JobSpec spec{.servers = 1 + static_cast<uint32_t>(random.below(0, 3)),
+                       .workers = 1 + static_cast<uint32_t>(random.below(1, 3)),
+                       .sync = seed(i) % 2 == 0};
+    SimulatedJob job(seed(i), spec, kBadNetwork);
+    for (uint64_t crash = 0; crash < 1 + seed(i) % 3; ++crash)
+      job.crash_worker(static_cast<uint32_t>(random.below(10 * crash + 2, spec.workers)),
+                       moment(random, 10 * crash + 3), absence(random, 10 * crash + 4));
+    expect_right_end(job, spec.workers);
+    for (uint32_t w = 0; !spec.sync && w < spec.workers; ++w) {
+      EXPECT_GE(job.value(w), static_cast<float>(job.record().confirmed[w])) << job.log();
+      EXPECT_LE(job.value(w), static_cast<float>(job.record().sent[w])) << job.log();
+    }
+  }
+}
+
+TEST_P(RestartSeeds, ServersThatComeBackHearWhereTheJobStands) {
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed(i)));
+    const RandomStream random(seed(i), 1);
+    const JobSpec spec{.servers = 1 + static_cast<uint32_t>(random.below(0, 3)),
+                       .workers = 1 + static_cast<uint32_t>(random.below(1, 3)),
+                       .sync = seed(i) % 2 == 0};
+    SimulatedJob job(seed(i), spec, kBadNetwork);
+    job.crash_server(static_cast<uint32_t>(random.below(2, spec.servers)), moment(random, 3),
+                     1ms * random.below(4, 5000));
+    if (seed(i) % 3 == 0)
+      job.crash_worker(static_cast<uint32_t>(random.below(5, spec.workers)), moment(random, 6),
+                       absence(random, 7));
+    expect_right_end(job, spec.workers);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Restart, RestartSeeds, testing::Range(0, 10));
+
+}  // namespace
+}  // namespace argosy
