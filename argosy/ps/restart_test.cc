@@ -293,6 +293,225 @@ class SimulatedJob {
   std::vector<std::vector<std::unique_ptr<JobWorker>>> workers_;  // all processes of each
 };
 
+/// Servers and clients that are told what to do one by one.
+class Stage {
+ public:
+  explicit Stage(ServerOptions options, uint32_t servers = 1)
+      : options_(std::move(options)), simulation_(1), placement_(adding_placement(servers)) {
+    options_.log = [this](const std::string& line) { log_ += line + "\n"; };
+    servers_.resize(servers);
+    for (uint32_t i = 0; i < servers; ++i) start_server(i);
+  }
+  void start_server(uint32_t index) {
+    const std::string host = "server" + std::to_string(index);
+    simulation_.crash(host);
+    options_.index = index;
+    servers_[index] = PsServer::make(simulation_.host_env(host), placement_, options_);
+    simulation_.host(host).listen({host, 1}, servers_[index]->acceptor());
+  }
+  /// A process at a host of its own.
+  std::shared_ptr<PsClient> worker(uint32_t number, uint32_t restarts = 0) {
+    const std::string host = host_of(number, restarts);
+    ClientOptions options{.servers = {},
+                          .worker = number,
+                          .workers = options_.workers,
+                          .restarts = restarts,
+                          .log = options_.log};
+    for (size_t i = 0; i < servers_.size(); ++i)
+      options.servers.push_back({"server" + std::to_string(i), 1});
+    return PsClient::make(simulation_.host_env(host), simulation_.host(host), placement_,
+                          std::move(options));
+  }
+  void crash(uint32_t number, uint32_t restarts = 0) {
+    simulation_.crash(host_of(number, restarts));
+  }
+  struct Result {
+    bool there = false;
+    std::string text;
+  };
+  std::shared_ptr<Result> ask(PsClient& client, const std::string& line,
+                              const std::string& bytes = "", uint32_t server = 0) {
+    auto result = std::make_shared<Result>();
+    client.control(server, {line, bytes_of_text(bytes)},
+                   [result](std::exception_ptr error, const std::vector<std::byte>& answer) {
+                     result->there = true;
+                     result->text = error == nullptr ? text_of(answer) : "failed";
+                   });
+    return result;
+  }
+  std::string call(PsClient& client, const std::string& line, const std::string& bytes = "") {
+    const auto result = ask(client, line, bytes);
+    EXPECT_TRUE(run_until([&] { return result->there; })) << line << "\n" << log_;
+    return result->text;
+  }
+  /// Pushes ones for a key.
+  bool push(PsClient& client, Key key) {
+    const std::vector<std::vector<Key>> keys{{key}};
+    const std::vector<float> ones(kTestDim, 1.0F);
+    auto exchange = std::make_shared<Exchange>();
+    exchange->pushes.push_back({std::make_shared<KeyLists>(placement_, keys), {ones}});
+    bool done = false;
+    exchange->done = [&done](const std::exception_ptr& error) { done = error == nullptr; };
+    client.exchange(exchange);
+    return run_until([&] { return done; });
+  }
+  float value(Key key) {
+    std::vector<float> row(kTestDim);
+    servers_[placement_.server_of(key)]->sparse_tables()[0]->pull_existing(std::vector<Key>{key},
+                                                                           row);
+    return row[0];
+  }
+  bool run_until(const std::function<bool()>& done) { return simulation_.run_until(done, 10min); }
+  /// Lets time pass.
+  void pass(Env::Duration duration) {
+    simulation_.run_until([] { return false; }, duration);
+  }
+  const Placement& placement() const { return placement_; }
+  PsServer& server(size_t index = 0) { return *servers_[index]; }
+  const std::string& log() const { return log_; }
+
+ private:
+  static std::string host_of(uint32_t number, uint32_t restarts) {
+    return "worker" + std::to_string(number) + "." + std::to_string(restarts);
+  }
+  ServerOptions options_;
+  std::string log_;
+  Simulation simulation_;
+  const Placement placement_;
+  std::vector<std::shared_ptr<PsServer>> servers_;
+};
+
+bool has(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+TEST(Milestone, IsKeptForAWorkerThatComesLate) {
+  Stage stage({.workers = 2, .away = 1min});
+  const auto first = stage.worker(0), second = stage.worker(1);
+  for (const char* milestone : {"milestone 1 begin", "milestone 2 middle"}) {
+    const auto answer = stage.ask(*first, milestone, "mine");
+    EXPECT_TRUE(has(stage.call(*second, milestone, "yours"), "mine"));
+    ASSERT_TRUE(stage.run_until([&] { return answer->there; }));
+    EXPECT_TRUE(has(answer->text, "yours"));
+  }
+  stage.crash(1);
+  const auto again = stage.worker(1, 1);
+  EXPECT_EQ(stage.call(*again, "standing"), "2 0");
+  EXPECT_TRUE(has(stage.call(*again, "milestone 2 middle"), "mine"));
+  EXPECT_EQ(stage.call(*again, "milestone 1 begin"), std::string(4, '\0'));  // of nobody
+}
+
+TEST(Milestone, WaitsForTheFirstWorkerOnlyAndForAsLongAsItMayBeAway) {
+  Stage stage({.workers = 3, .grace = 3s, .away = 1min});
+  const auto first = stage.worker(0), second = stage.worker(1), third = stage.worker(2);
+  for (const auto& worker : {first, second, third}) stage.call(*worker, "stats");
+  stage.crash(2);
+  const auto both = stage.ask(*first, "milestone 1 of two");
+  stage.call(*second, "milestone 1 of two");
+  EXPECT_TRUE(has(stage.log(), "worker 2 is taken for dead"));
+  stage.crash(0);
+  const auto alone = stage.ask(*second, "milestone 2 of one");
+  stage.pass(50s);
+  EXPECT_TRUE(has(stage.log(), "worker 0 is taken for dead"));
+  EXPECT_FALSE(alone->there);
+  ASSERT_TRUE(stage.run_until([&] { return alone->there; })) << stage.log();
+  EXPECT_TRUE(has(stage.log(), "worker 0 has not come back for 60 s"));
+}
+
+TEST(Milestone, IsOverWhereSomebodyIsBeyondIt) {
+  Stage stage({.workers = 2});
+  const auto first = stage.worker(0), second = stage.worker(1);
+  const auto later = stage.ask(*first, "milestone 7 later");
+  EXPECT_EQ(stage.call(*second, "milestone 3 sooner"), std::string(4, '\0'));
+  EXPECT_FALSE(later->there);
+  stage.call(*second, "milestone 7 later");
+}
+
+TEST(Restart, AServerEndsWhenADeadWorkerHasStayedAway) {
+  Stage stage({.workers = 2, .grace = 3s, .away = 1min});
+  const auto first = stage.worker(0), second = stage.worker(1);
+  stage.call(*second, "stats");
+  stage.crash(1);
+  stage.call(*first, "leave");
+  stage.pass(55s);
+  EXPECT_FALSE(stage.server().done());
+  const auto again = stage.worker(1, 1);
+  stage.call(*again, "stats");
+  stage.pass(2min);
+  EXPECT_FALSE(stage.server().done());
+  stage.crash(1, 1);
+  stage.pass(2min);
+  EXPECT_TRUE(stage.server().done());
+}
+
+/// Two processes of a worker number their calls alike.
+TEST(Restart, TheResultOfALostProcessIsNotItsSuccessors) {
+  std::vector<std::function<void()>> tasks;
+  Stage stage({.workers = 1, .away = 1min, .background = [&](std::function<void()> task) {
+                 tasks.push_back(std::move(task));
+               }});
+  const auto first = stage.worker(0);
+  stage.ask(*first, "rows rows");
+  ASSERT_TRUE(stage.run_until([&] { return tasks.size() == 1; }));
+  stage.crash(0);
+  const auto again = stage.worker(0, 1);
+  const auto shrunk = stage.ask(*again, "shrink 1");
+  ASSERT_TRUE(stage.run_until([&] { return tasks.size() == 2; }));
+  tasks[0]();
+  stage.pass(5s);
+  EXPECT_FALSE(shrunk->there);
+  tasks[1]();
+  ASSERT_TRUE(stage.run_until([&] { return shrunk->there; }));
+  EXPECT_EQ(shrunk->text, "0");
+}
+
+/// One server has forgotten the worker, another has not: both take all that comes.
+TEST(Restart, AWorkerBeginsBehindWhatAnyServerHasOfIt) {
+  Stage stage({.workers = 1, .away = 1min}, 2);
+  Key at_first = 1, at_second = 1;
+  while (stage.placement().server_of(at_first) != 0) ++at_first;
+  while (stage.placement().server_of(at_second) != 1) ++at_second;
+  const auto before = stage.worker(0);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(stage.push(*before, at_first));
+  stage.crash(0);
+  stage.start_server(1);
+  const auto after = stage.worker(0, 1);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(stage.push(*after, at_first));
+    ASSERT_TRUE(stage.push(*after, at_second));
+  }
+  EXPECT_EQ(stage.value(at_first), 8.0F);
+  EXPECT_EQ(stage.value(at_second), 3.0F);
+}
+
+TEST(Restart, AProcessThatWasStartedLaterTakesThePlaceOfTheOneBefore) {
+  Stage stage({.workers = 1});
+  const auto before = stage.worker(0);
+  ASSERT_TRUE(stage.push(*before, 1));
+  const auto after = stage.worker(0, 1);
+  ASSERT_TRUE(stage.push(*after, 1));
+  EXPECT_EQ(stage.value(1), 2.0F);
+  EXPECT_EQ(stage.call(*before, "stats"), "failed");
+}
+
+TEST(Restart, AServerThatGoesOnFromASaveSaysWhatEachWorkerHasLost) {
+  Stage stage({.workers = 1});
+  const auto worker = stage.worker(0);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(stage.push(*worker, 1));
+  const ServerMark mark = ServerMark::parse(stage.call(*worker, "mark"));
+  EXPECT_EQ(mark.text(), "4 4");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stage.push(*worker, 1));
+  stage.start_server(0);
+  stage.server().goes_on_from(mark, 9);
+  ASSERT_TRUE(stage.push(*worker, 1));
+  EXPECT_TRUE(has(stage.log(),
+                  "server 0: worker 0 had 7 exchanges with a server before this one and goes on: "
+                  "the save has 4 of them, 3 are lost; it saw step 7, the save has step 4, 3 steps "
+                  "are lost"))
+      << stage.log();
+  EXPECT_EQ(stage.call(*worker, "standing"), "9 0");
+}
+
 struct RestartSeeds : testing::TestWithParam<int> {
   static constexpr int kJobs = 20;
   static constexpr Faults kBadNetwork{.drop = 0.01,

@@ -332,6 +332,28 @@ void PsServer::set_dense_state(std::span<const std::byte> bytes) {
   }
 }
 
+/// What a worker had given to a server before this one, and what of it is gone.
+std::string PsServer::losses(uint32_t number, const Hello& hello) const {
+  if (!save_ || number >= save_->applied.size())
+    return fmt::format(
+        "worker {} had {} exchanges with a server before this one and goes on: what that one held "
+        "is lost, but for what was loaded",
+        number, hello.answered);
+  const auto behind = [](uint64_t saved, uint64_t seen) { return seen - std::min(saved, seen); };
+  const uint64_t saved = save_->applied[number];
+  return fmt::format(
+      "worker {} had {} exchanges with a server before this one and goes on: the save has {} of "
+      "them, {} are lost; it saw step {}, the save has step {}, {} steps are lost",
+      number, hello.answered, std::min(saved, hello.answered), behind(saved, hello.answered),
+      hello.step, save_->step, behind(save_->step, hello.step));
+}
+
+void PsServer::goes_on_from(ServerMark mark, uint64_t milestone) {
+  const Lock group(group_);
+  save_ = std::move(mark);
+  milestone_ = milestone;
+}
+
 std::string PsServer::save(const std::string& folder, const std::string& generation) {
   env_.make_directories(folder);
   std::string lines;
