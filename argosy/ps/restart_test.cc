@@ -105,7 +105,7 @@ class JobWorker {
   void go_on() {
     if (script_.empty()) {
       done_ = true;
-      return;
+      return client_->close();
     }
     const Task task = std::move(script_.front());
     script_.pop_front();
