@@ -198,7 +198,7 @@ class PsServer : public std::enable_shared_from_this<PsServer> {
   std::optional<std::vector<std::byte>> perform(const Asker& asker, const Control& control);
   void finish(const Asker& asker, std::vector<std::byte> result);
   void gather(Gathering::Kind kind, uint64_t number, const Asker& asker, const Control& control);
-  bool is_complete(const Gathering& gathering) const REQUIRES(group_);
+  std::vector<uint32_t> missing(const Gathering& gathering) const REQUIRES(group_);
   bool is_over(const Gathering& gathering) const REQUIRES(group_);
   std::vector<std::byte> settle(const Gathering& gathering) REQUIRES(group_);
   void complete_gatherings();

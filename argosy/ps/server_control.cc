@@ -197,14 +197,15 @@ void PsServer::gather(Gathering::Kind kind, uint64_t number, const Asker& asker,
   complete_gatherings();
 }
 
-/// Every worker that is left has come, and to a milestone the first one as long as it may.
-bool PsServer::is_complete(const Gathering& gathering) const {
+/// The workers that are left and have not come; of a milestone the first one as long as it may.
+std::vector<uint32_t> PsServer::missing(const Gathering& gathering) const {
+  std::vector<uint32_t> workers;
   for (uint32_t i = 0; i < workers_.size(); ++i) {
-    if (gathering.parts.contains(i)) continue;
-    const bool waited_for = i == 0 && gathering.kind == Gathering::Kind::milestone;
-    if (waited_for ? !workers_[i].gone : !workers_[i].left) return false;
+    const bool may_return = i == 0 && gathering.kind == Gathering::Kind::milestone;
+    const bool expected = may_return ? !workers_[i].gone : !workers_[i].left;
+    if (expected && !gathering.parts.contains(i)) workers.push_back(i);
   }
-  return true;
+  return workers;
 }
 
 /// It was completed before some of its workers came.
@@ -238,7 +239,7 @@ void PsServer::complete_gatherings() {
   {
     const Lock group(group_);
     for (auto at = gatherings_.begin(); at != gatherings_.end();) {
-      if (!is_over(at->second) && !is_complete(at->second)) {
+      if (!is_over(at->second) && !missing(at->second).empty()) {
         ++at;
         continue;
       }

@@ -59,8 +59,7 @@ std::vector<ServerWait> PsServer::find_waits() {
   for (const auto& [line, gathering] : gatherings_) {
     ServerWait wait{.until = ServerWait::Until::gathered, .what = line, .since = gathering.since};
     for (const auto& [worker, id] : gathering.asked) wait.held.push_back(worker);
-    for (uint32_t i = 0; i < workers_.size(); ++i)
-      if (!workers_[i].left && !gathering.parts.contains(i)) wait.workers.push_back(i);
+    wait.workers = missing(gathering);
     if (!wait.workers.empty()) all.push_back(std::move(wait));
   }
   ServerWait absent{.until = ServerWait::Until::all_here, .what = "hello", .since = started_};
