@@ -154,20 +154,17 @@ Variables rank_env(const LaunchJob& job, const Member& self, size_t rank) {
   return env;
 }
 
+/// Seconds that the others wait for a process that is started again.
+constexpr int kAway = 120;
+
 /// Left over from a job around this one, they would be taken for this one's.
-const std::vector<std::string> kUnset = {"http_proxy",
-                                         "https_proxy",
-                                         "ARGOSY_LISTEN_FD",
-                                         "ARGOSY_PROGRESS_FD",
-                                         "ARGOSY_RESTART",
-                                         "TRAINING_ROLE",
-                                         "PADDLE_TRAINING_ROLE",
-                                         "PADDLE_TRAINER_ID",
-                                         "PADDLE_PSERVERS_IP_PORT_LIST",
-                                         "PADDLE_PSERVERS",
-                                         "PADDLE_PSERVER_IPS",
-                                         "PADDLE_INIT_PSERVERS",
-                                         "PADDLE_CURRENT_ENDPOINT",
+const std::vector<std::string> kUnset = {"http_proxy",           "https_proxy",
+                                         "ARGOSY_LISTEN_FD",     "ARGOSY_PROGRESS_FD",
+                                         "ARGOSY_RESTART",       "ARGOSY_AWAY",
+                                         "TRAINING_ROLE",        "PADDLE_TRAINING_ROLE",
+                                         "PADDLE_TRAINER_ID",    "PADDLE_PSERVERS_IP_PORT_LIST",
+                                         "PADDLE_PSERVERS",      "PADDLE_PSERVER_IPS",
+                                         "PADDLE_INIT_PSERVERS", "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
 const char* log_name(ProcessKind kind) {
@@ -190,6 +187,7 @@ Process make_process(const LaunchJob& job, size_t place, size_t index) {
   Variables env = ranks ? rank_env(job, self, index) : role_env(job, self, index);
   env["PADDLE_JOB_ID"] = job.id;
   env["ARGOSY_PROGRESS_FD"] = std::to_string(kProgressFd);
+  if (job.max_restart > 0) env["ARGOSY_AWAY"] = std::to_string(kAway);
   if (ranks || self.kind != ProcessKind::worker)
     env["ARGOSY_LISTEN_FD"] = std::to_string(kListenFd);
   for (const auto& [name, value] : job.env)

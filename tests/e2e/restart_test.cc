@@ -249,5 +249,53 @@ TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
   EXPECT_EQ(server(0).wait(), 0) << server(0).output();
 }
 
+/// The same under the launcher, which starts them again itself.
+class LauncherRestarts : public Restart {
+ protected:
+  void launch_again(const std::string& command) {
+    fleetrun_.emplace(folder_, "run",
+                      "fleetrun --json --max_restart=2 --server_num=1 --worker_num=2 '" +
+                          std::string(ARGOSY_BIN_DIR) + "/'" + command);
+  }
+  /// Kills a process when the data of worker 1 stand still in the second epoch.
+  void kill_in_second_epoch(const std::string& kind, int index) {
+    const auto deadline = Clock::now() + kPatience;
+    while (!fs::exists(folder_ / "stands") && Clock::now() < deadline)
+      std::this_thread::sleep_for(5ms);
+    const auto pids =
+        all_matches(fleetrun_->errors(), R"("started", "kind": ")" + kind + R"(", "index": )" +
+                                             std::to_string(index) + R"(, "pid": ([0-9]+))");
+    ASSERT_EQ(pids.size(), 1U) << fleetrun_->errors();
+    ASSERT_EQ(::kill(std::stoi(pids[0]), SIGKILL), 0);
+  }
+  static std::string stands() {
+    return "'runner.pipe_command=if " + is_worker(1) + " && " + kFirstStart + " && " +
+           kInSecondEpoch +
+           "; then head -n 1000; touch stands; until [ -e go ]; do sleep 0.02; done; fi; cat' ";
+  }
+  std::optional<Process> fleetrun_;
+};
+
+TEST_F(LauncherRestarts, AWorkerGoesOn) {
+  launch_again(settings("async") + stands());
+  kill_in_second_epoch("worker", 1);
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
+  EXPECT_NE(fleetrun_->errors().find("worker 1 is started again (1 of 2)"), std::string::npos)
+      << fleetrun_->errors();
+  EXPECT_NE(log("workerlog.1").find("goes on with epoch 1"), std::string::npos)
+      << log("workerlog.1");
+  expect_learned();
+}
+
+TEST_F(LauncherRestarts, AServerComesBackWithTheLastSave) {
+  launch_again(settings("async") + stands());
+  kill_in_second_epoch("server", 0);
+  write("go", "");
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
+  EXPECT_NE(log("serverlog.0").find("server 0 came back with the model of "), std::string::npos)
+      << log("serverlog.0");
+  expect_learned();
+}
+
 }  // namespace
 }  // namespace argosy::e2e
