@@ -65,7 +65,13 @@ Job::Job(Env& env, const Config& config)
     : env_(env), config_(config), role_(role_from_env(process_environment())) {
   strategy_.threads = static_cast<int>(config.runner.thread_num);
   strategy_.geo_step = static_cast<int>(config.runner.geo_step);
-  if (!shared()) return;
+  if (!shared()) {
+    const std::string ranks = process_environment()("PADDLE_TRAINERS_NUM").value_or("1");
+    check<ConfigError>(ranks == "1", "PADDLE_TRAINERS_NUM is ", ranks,
+                       " and there are no servers: ranks that train together are not there yet, "
+                       "expected --server_num and --worker_num");
+    return;
+  }
   strategy_.mode = config.runner.sync_mode;
   check<ConfigError>(strategy_.mode != "local",
                      "runner.sync_mode is local, but the environment says that this is ",
