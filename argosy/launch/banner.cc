@@ -108,7 +108,7 @@ std::string configuration_text(const LaunchFlags& flags) {
   if (!flags.env.empty()) shown["env"] = python_list(flags.env);
   std::string text = "-----------  Configuration Arguments -----------\n";
   for (const auto& [name, value] : shown)
-    text += name + (value.empty() ? ":" : ": " + value) + "\n";
+    text += fmt::format("{}:{}{}\n", name, value.empty() ? "" : " ", value);
   return text + "------------------------------------------------\n";
 }
 

@@ -50,7 +50,7 @@ std::string find_script(const std::string& script) {
 std::string find_python() {
   const char* const given = std::getenv("ARGOSY_PYTHON");
   const std::string name = given == nullptr ? "python3" : given;
-  const std::string found = name.find('/') == std::string::npos ? in_path(name) : name;
+  std::string found = name.find('/') == std::string::npos ? in_path(name) : name;
   check<ConfigError>(is_executable(found), "there is no ", name, " to run a .py file");
   return found;
 }
@@ -59,7 +59,7 @@ std::string find_program(const std::string& name) {
   std::error_code error;
   if (name.find('/') == std::string::npos) {
     const fs::path beside = own_folder() / name;
-    const std::string found = is_executable(beside) ? beside.string() : in_path(name);
+    std::string found = is_executable(beside) ? beside.string() : in_path(name);
     check<ConfigError>(!found.empty(), "there is no program ", name, " in PATH",
                        fs::exists(name, error) ? ", but here; expected ./" + name : "");
     return found;

@@ -111,7 +111,7 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view lis
   std::vector<std::string> result;
   for (const std::string& number : expand_ranges(name.substr(open + 1, close - open - 1), list))
     for (const std::string& tail : tails)
-      result.push_back(std::string(name.substr(0, open)) + number + tail);
+      result.push_back(fmt::format("{}{}{}", name.substr(0, open), number, tail));
   return result;
 }
 

@@ -240,6 +240,7 @@ bool is_list(const LaunchFlags& flags) {
 
 std::vector<std::string> numbered(int count, const char* what) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) names.push_back(fmt::format("{} {}", what, i));
   return names;
 }

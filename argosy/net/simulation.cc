@@ -399,7 +399,7 @@ void Simulation::World::End::vanish() {
 Endpoint Simulation::World::Host::listen(const Endpoint& at, OnAccept on_accept) {
   uint16_t port = at.port;
   while (port == 0 || (at.port == 0 && listeners_.contains(port))) port = next_port_++;
-  const Endpoint here{name_, port};
+  Endpoint here{name_, port};
   check<IoError>(!listeners_.contains(port), "cannot listen on ", here.text(),
                  ": Address already in use");
   listeners_[port] = std::make_shared<const OnAccept>(std::move(on_accept));

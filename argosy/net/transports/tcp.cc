@@ -305,7 +305,7 @@ class TcpTransport final : public Transport {
 
   Endpoint serve(TcpLoop& loop, tcp::acceptor acceptor, OnAccept on_accept) {
     acceptor.non_blocking(true);
-    const Endpoint at = endpoint_of(acceptor.local_endpoint());
+    Endpoint at = endpoint_of(acceptor.local_endpoint());
     auto listener = std::make_shared<Listener>(loop, turn_, options_, std::move(acceptor),
                                                std::move(on_accept));
     asio::post(loop.io, [&loop, listener = std::move(listener)] {
