@@ -1,5 +1,6 @@
 #include "argosy/launch/guard.h"
 
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,10 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
 #include <vector>
 
 #include "argosy/base/error.h"
@@ -19,10 +26,42 @@
 namespace argosy {
 namespace {
 
-constexpr int kLink = 0;  // the guard's only descriptor
+using namespace std::chrono_literals;
+constexpr int kLink = 0;          // the guard's only descriptor
+constexpr auto kKilled = 1000ms;  // the longest that killed processes should take to be gone
+
+std::string new_mark() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return fmt::format("ARGOSY_LAUNCH={}-{}", ::getpid(), now / 1ns);
+}
+
+/// Whether any was there.
+bool kill_marked(const std::string& mark) {
+  const std::string entry = '\0' + mark + '\0';
+  bool found = false;
+  std::error_code ignored;
+  for (const auto& folder : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = folder.path().filename().string();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+    std::ifstream file(folder.path() / "environ", std::ios::binary);
+    const std::string environment = '\0' + std::string(std::istreambuf_iterator<char>(file), {});
+    if (environment.find(entry) == std::string::npos) continue;
+    found = true;
+    ::kill(pid, SIGKILL);
+  }
+  return found;
+}
+
+/// Until none is left, as they may start others meanwhile.
+void end_marked(const std::string& mark) {
+  const auto deadline = std::chrono::steady_clock::now() + kKilled;
+  while (kill_marked(mark) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+}
 
 /// Reads the numbers of groups, negative ones to forget, until the other end is closed.
-[[noreturn]] void stand_guard(int link) {
+[[noreturn]] void stand_guard(int link, const std::string& mark) {
   ::setsid();
   ::prctl(PR_SET_NAME, "fleetrun-guard");
   sigset_t all;
@@ -36,12 +75,13 @@ constexpr int kLink = 0;  // the guard's only descriptor
     std::erase(groups, -number);
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  end_marked(mark);
   _exit(0);
 }
 
 }  // namespace
 
-Guard::Guard() {
+Guard::Guard() : mark_(new_mark()) {
   std::array<int, 2> ends{};
   check<IoError>(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0,
                  "no socket for the guard: ", std::strerror(errno));
@@ -49,7 +89,7 @@ Guard::Guard() {
   const Descriptor theirs(ends[1]);
   std::fflush(nullptr);  // what waits there is not the guard's to write
   pid_ = ::fork();
-  if (pid_ == 0) stand_guard(theirs.get());
+  if (pid_ == 0) stand_guard(theirs.get(), mark_);
   check<IoError>(pid_ > 0, "cannot start the guard: ", std::strerror(errno));
 }
 

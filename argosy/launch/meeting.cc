@@ -305,8 +305,13 @@ class Visitor {
     introduce(link);
     std::vector<Member> members;
     std::vector<int> nodes;
+    auto tell = Clock::now() + Link::kBeat;
     while (true) {
       const auto now = Clock::now();
+      if (now >= tell) {
+        say_("waiting for others with the launcher at " + meeting_.at.text());
+        tell = now + kTell;
+      }
       poll_all({{link.fd(), POLLIN, 0}}, kRetry);
       link.receive(now);
       link.beat(now);

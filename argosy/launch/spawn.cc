@@ -40,11 +40,13 @@ Descriptor open_above(const std::string& path, int flags) {
   return above_inherited(file.get());
 }
 
-std::vector<std::string> environment_of(const Process& process) {
-  std::vector<std::string> entries;
+std::vector<std::string> environment_of(const Process& process, const std::string& mark) {
+  std::vector<std::string> entries = {mark};
+  const std::string mark_name = mark.substr(0, mark.find('='));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
-    const bool unset = std::ranges::find(process.unset, name) != process.unset.end();
+    const bool unset = std::ranges::find(process.unset, name) != process.unset.end() ||
+                       name == mark_name;  // of a launcher that has started this one
     if (!unset && !process.env.contains(name)) entries.push_back(text);
   }
   for (const auto& [name, value] : process.env)
@@ -115,7 +117,7 @@ std::string Ending::text() const {
 
 RunningProcess::RunningProcess(const Process& process, const Inheritance& inheritance, Guard& guard)
     : guard_(guard) {
-  std::vector<std::string> argv = process.argv, env = environment_of(process);
+  std::vector<std::string> argv = process.argv, env = environment_of(process, guard.mark());
   const std::vector<char*> argv_pointers = pointers(argv), env_pointers = pointers(env);
   const Descriptor input = open_above("/dev/null", O_RDONLY),
                    log = open_above(process.log_file, O_WRONLY | O_CREAT | O_APPEND |

@@ -1,54 +1,26 @@
 // fleetrun as a user runs it: the program itself, with small scripts as servers and workers.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "argosy/base/test_support.h"
 #include "argosy/fleet/role.h"
+#include "tests/e2e/launched.h"
 
 namespace {
 
-using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kPatience = 60s;  // for what should take well under a second
-
-std::string content(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void await(const std::function<bool()>& condition, const std::string& what) {
-  const auto deadline = Clock::now() + kPatience;
-  while (!condition()) {
-    if (Clock::now() > deadline) throw std::runtime_error("waited too long for " + what);
-    std::this_thread::sleep_for(5ms);
-  }
-}
-
+using namespace argosy::launched;
 using Variables = std::map<std::string, std::string>;
 
 /// What a process with these variables takes itself for.
@@ -60,73 +32,6 @@ std::string role_of(const Variables& variables) {
   };
   return argosy::role_from_env(get).text();
 }
-
-/// A file in memory, without a name.
-struct Scratch {
-  int fd = ::memfd_create("output", MFD_CLOEXEC);
-  ~Scratch() { ::close(fd); }
-  std::string text() const {
-    std::string all;
-    std::array<char, 512> block;
-    for (ssize_t n = 0; (n = ::pread(fd, block.data(), block.size(), std::ssize(all))) > 0;)
-      all.append(block.data(), static_cast<size_t>(n));
-    return all;
-  }
-};
-
-struct Outcome {
-  int exit_code;  // -1: a signal ended it
-  std::string output, errors;
-};
-
-/// A fleetrun that runs in a folder of its own. It is killed with this.
-class Launch {
- public:
-  /// `marker` is a variable in the environment of all that it starts.
-  Launch(const fs::path& folder, const std::string& marker, const std::string& arguments) {
-    const std::string line = "cd '" + folder.string() +
-                             "' && export PADDLE_LOG_LEVEL=WARNING ARGOSY_E2E=" + marker +
-                             " && exec '" ARGOSY_BIN_DIR "'/fleetrun " + arguments;
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(output_.fd, STDOUT_FILENO);
-      ::dup2(errors_.fd, STDERR_FILENO);
-      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-      ::_exit(127);
-    }
-  }
-  ~Launch() {
-    if (pid_ > 0) kill_and_wait();
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-
-  void signal(int number) const { ::kill(pid_, number); }
-
-  Outcome wait() {
-    int status = 0;
-    const auto deadline = Clock::now() + kPatience;
-    while (::waitpid(pid_, &status, WNOHANG) == 0) {
-      if (Clock::now() > deadline) {
-        kill_and_wait();
-        return {-1, output_.text(), errors_.text() + "was killed: it took too long\n"};
-      }
-      std::this_thread::sleep_for(2ms);
-    }
-    pid_ = -1;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output_.text(), errors_.text()};
-  }
-
- private:
-  void kill_and_wait() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
-  Scratch output_, errors_;
-  pid_t pid_;
-};
 
 class Fleetrun : public testing::Test {
  protected:
@@ -152,16 +57,7 @@ class Fleetrun : public testing::Test {
     return found;
   }
 
-  /// Processes that have the marker and still live; those that only wait to be reaped have none.
-  std::string left_running() const {
-    std::string names;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const std::string text = content(entry.path() / "environ");
-      if (text.find("ARGOSY_E2E=" + marker()) != std::string::npos)
-        names += content(entry.path() / "comm");
-    }
-    return names;
-  }
+  std::string left_running() const { return argosy::launched::left_running(marker()); }
   /// Those that scripts have noted in files called *.pid, dead or alive.
   std::string not_reaped() const {
     std::string found;
@@ -359,6 +255,19 @@ TEST_F(Fleetrun, LeavesNothingWhenItIsKilledItself) {
   EXPECT_NE(left_running(), "");
   launch.signal(SIGKILL);
   EXPECT_EQ(launch.wait().exit_code, -1);
+  await([&] { return left_running().empty(); }, "the end of the processes");
+}
+
+TEST_F(Fleetrun, EndsWhatHasLeftItsGroup) {
+  const std::string script = "setsid sh -c 'touch away.$0; exec sleep 1000' $me & await away.$me\n";
+  const Outcome outcome = run("--server_num=1 --worker_num=1", script);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(left_running(), "");
+  Launch launch(folder_.path(), marker(),
+                with_script("--server_num=1 --worker_num=1", script + "stay"));
+  await([&] { return exists("server.up") && exists("worker0.up"); }, "the processes");
+  launch.signal(SIGKILL);
+  EXPECT_EQ(launch.wait().signal, SIGKILL);
   await([&] { return left_running().empty(); }, "the end of the processes");
 }
 
