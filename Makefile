@@ -1,6 +1,7 @@
 # A thin front door: CMake presets build, ctest tests, dev/ holds the scripts. `make help` lists it all.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+SOAK_KILLS ?= 100
 
 ctest = ctest --output-on-failure -j2 --test-dir
 build = cmake --build $(1) -j $(JOBS)
@@ -9,7 +10,8 @@ sources = $(shell find argosy apps bench examples tests -name '*.h' -o -name '*.
 
 .NOTPARALLEL:
 .PHONY: help setup build test demo bench format lint lint-quick sanitize sanitize-asan sanitize-tsan \
-        sanitize-short sanitize-asan-short sanitize-tsan-short fuzz test-fresh clean
+        sanitize-short sanitize-asan-short sanitize-tsan-short fuzz soak test-slurm test-mpi \
+        test-fresh clean
 
 help: ## List the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -36,6 +38,7 @@ bench: build ## Print the speed of this machine as JSON; each figure beside its 
 	build/bin/argosy bench table --json
 	build/bin/argosy bench rpc --json
 	build/bin/argosy bench ps --json
+	build/bin/argosy bench launch --json
 
 format: ## Rewrite the C++ files in the house format
 	@dev/setup.sh format
@@ -65,6 +68,15 @@ sanitize-asan-short sanitize-tsan-short: sanitize-%: build-%/build.ninja
 fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECONDS (60) each
 	@$(call build,build-fuzz)
 	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
+
+soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, and start 200 jobs at once
+	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_KILLS=$(SOAK_KILLS) ARGOSY_CHAOS_JOBS=200 build/tests/chaos_test
+
+test-slurm: build ## Run fleetrun under a real Slurm of three nodes on this machine (root)
+	@dev/test_slurm.sh
+
+test-mpi: build ## Run fleetrun under OpenMPI's mpirun, on one machine and over two (root)
+	@dev/test_mpi.sh
 
 test-fresh: ## Prove `make demo` and `make test` in a bare Debian 12 chroot (root)
 	@dev/setup.sh fresh

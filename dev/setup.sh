@@ -11,6 +11,8 @@ declare -A packages=(
   [lint]="clang clang-tidy"
   [fuzz]="clang libclang-rt-14-dev"
   [fresh]="mmdebstrap"
+  [slurm]="slurm-wlm munge iproute2"
+  [mpi]="openmpi-bin iproute2"
 )
 
 wanted=()

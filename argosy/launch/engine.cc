@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
+#include <cstdlib>
 
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
@@ -43,7 +45,8 @@ std::optional<Engine> slurm(const Machine& machine) {
                 .tasks = number(machine, "SLURM_STEP_NUM_TASKS", 1),
                 .rank = number(machine, "SLURM_PROCID", 0),
                 .nodes = number(machine, "SLURM_STEP_NUM_NODES", 1),
-                .node = number(machine, "SLURM_NODEID", 0)};
+                .node = number(machine, "SLURM_NODEID", 0),
+                .one_each = number(machine, "SLURM_NTASKS_PER_NODE", 0) == 1};
   const std::string list = machine.variable("SLURM_STEP_NODELIST");
   check<ConfigError>(!list.empty(), "SLURM_STEP_NODELIST is not set, expected the nodes of job ",
                      job);
@@ -61,6 +64,15 @@ std::string mpirun_host(const Machine& machine) {
   return rest.substr(0, rest.find_first_of(",:"));
 }
 
+/// Whether mpirun runs on a machine of the job: its daemons are numbered, and its own is the first,
+/// "1234.0;tcp://...". Where it is none of the job's the last number is one too high.
+bool mpirun_has_tasks(const Machine& machine) {
+  const std::string uri = machine.variable("OMPI_MCA_orte_local_daemon_uri");
+  const size_t dot = uri.find('.');
+  const int daemon = dot == std::string::npos ? 0 : std::atoi(uri.c_str() + dot + 1);
+  return daemon < number(machine, "OMPI_MCA_orte_num_nodes", INT_MAX);
+}
+
 std::optional<Engine> openmpi(const Machine& machine) {
   if (machine.variable("OMPI_COMM_WORLD_SIZE").empty()) return std::nullopt;
   Engine engine{.name = "OpenMPI",
@@ -70,8 +82,10 @@ std::optional<Engine> openmpi(const Machine& machine) {
             together = std::max(1, number(machine, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   engine.nodes = (engine.tasks + together - 1) / together;
   engine.node = engine.rank / together;
+  engine.one_each = number(machine, "OMPI_MCA_rmaps_ppr_n_pernode", 0) == 1 ||
+                    machine.variable("OMPI_MCA_rmaps_base_mapping_policy") == "ppr:1:node";
   const std::string host = engine.nodes == 1 ? "127.0.0.1" : mpirun_host(machine);
-  if (host.empty()) return engine;
+  if (host.empty() || !mpirun_has_tasks(machine)) return engine;
   std::string job = machine.variable("PMIX_NAMESPACE");
   if (job.empty()) job = machine.variable("OMPI_MCA_ess_base_jobid");
   engine.meet = {host, meeting_port("openmpi " + job)};

@@ -14,6 +14,7 @@ struct Engine {
   std::string name;                   // "Slurm", "OpenMPI"
   int tasks = 1, rank = 0;            // launchers that it has started, and which of them this is
   int nodes = 1, node = 0;            // machines
+  bool one_each = false;              // the user has asked for one task on each machine
   std::optional<Endpoint> meet = {};  // where the launchers can meet; nothing where it does not say
   bool head = false;                  // this launcher is there
 };

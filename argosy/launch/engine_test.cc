@@ -91,6 +91,12 @@ TEST(Engine, OpenMpisTasksMeetOnTheMachineOfMpirun) {
   EXPECT_FALSE(engine->head);
   machine.hosts = {"10.0.0.1"};
   EXPECT_TRUE(find_engine(machine)->head);
+  machine.environment["OMPI_MCA_orte_num_nodes"] = "2";
+  machine.environment["OMPI_MCA_orte_local_daemon_uri"] = "9.1;tcp://10.0.0.2:45";
+  EXPECT_TRUE(find_engine(machine)->meet);
+  machine.environment["OMPI_MCA_orte_local_daemon_uri"] = "9.2;tcp://10.0.0.2:45";
+  EXPECT_FALSE(find_engine(machine)->meet);
+  machine.environment.erase("OMPI_MCA_orte_local_daemon_uri");
   machine.environment["OMPI_COMM_WORLD_LOCAL_SIZE"] = "4";
   EXPECT_EQ(find_engine(machine)->meet->host, "127.0.0.1");
 }

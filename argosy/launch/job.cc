@@ -281,13 +281,14 @@ void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards&
   if (job.mode == LaunchMode::heterogeneous)
     total += number_in("--heter_worker_num", flags.heter_worker_num, 0);
   const bool ranks = job.mode == LaunchMode::collective;
-  const bool task_each = ranks ? !flags.nproc_per_node : total == engine.tasks;
+  const bool task_each = ranks ? !flags.nproc_per_node : total == engine.tasks && !engine.one_each;
   check<ConfigError>(task_each || engine.tasks == engine.nodes, engine.name, " has started ",
                      engine.tasks, " tasks on ", engine.nodes, " nodes, but the flags count ",
                      ranks ? flags.nproc_per_node.value_or(0) : total,
                      " processes, expected as many tasks, or one task for each node");
-  check<ConfigError>(engine.meet.has_value(), engine.name,
-                     " does not say where its tasks can meet, expected --master HOST:PORT");
+  check<ConfigError>(
+      engine.meet.has_value(), engine.name,
+      " does not say where its tasks can meet, expected --master HOST:PORT --nnodes N");
   if (task_each)
     job.members.push_back({.kind = ranks ? ProcessKind::worker : kind_of_task(flags, engine.rank)});
   else

@@ -220,11 +220,25 @@ TEST(LaunchJob, TasksOfAnEngineAreProcessesOrMachines) {
             "many tasks, or one task for each node");
   task.environment["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
   task.environment["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
-  EXPECT_EQ(refusal({.server_num = 1, .worker_num = 1}, task),
-            "OpenMPI does not say where its tasks can meet, expected --master HOST:PORT");
+  EXPECT_EQ(
+      refusal({.server_num = 1, .worker_num = 1}, task),
+      "OpenMPI does not say where its tasks can meet, expected --master HOST:PORT --nnodes N");
   task.environment["OMPI_MCA_orte_hnp_uri"] = "12.0;tcp://10.0.0.1:4567";
   EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1}, task).members.size(), 2U);
   EXPECT_EQ(job_of({.servers = "10.0.0.1:1", .workers = "10.0.0.1:2"}, task).members.size(), 2U);
+}
+
+TEST(LaunchJob, OneTaskOnEachMachineIsALauncherEvenWhereTheNumbersFitProcesses) {
+  const auto members = [](Variables more) {
+    more.insert({{"SLURM_JOB_ID", "7"},
+                 {"SLURM_STEP_ID", "0"},
+                 {"SLURM_STEP_NUM_TASKS", "2"},
+                 {"SLURM_STEP_NUM_NODES", "2"},
+                 {"SLURM_STEP_NODELIST", "n[1-2]"}});
+    return job_of({.server_num = 1, .worker_num = 1}, {.environment = more}).members.size();
+  };
+  EXPECT_EQ(members({}), 1U);
+  EXPECT_EQ(members({{"SLURM_NTASKS_PER_NODE", "1"}}), 2U);
 }
 
 TEST(LaunchJob, RefusesMoreProcessesThanTheMachineAllowsAndAddressesThatComeTwice) {

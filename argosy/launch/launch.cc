@@ -1,5 +1,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -69,6 +70,8 @@ bool preflight(const LaunchJob& job) {
 }  // namespace
 
 int launch(LaunchFlags flags, const Machine& machine) {
+  // mpirun that is killed leaves what it has started on its own machine alone.
+  const int parent = machine.variable("OMPI_COMM_WORLD_SIZE").empty() ? 0 : ::getppid();
   LaunchJob job = make_job(flags, machine);
   job.command = find_command(flags.command);
   if (flags.dry_run) {
@@ -101,7 +104,8 @@ int launch(LaunchFlags flags, const Machine& machine) {
                     .json = flags.json,
                     .log_dir = ready.log_dir,
                     .host = host_name() + (others ? fmt::format(".{}", ready.here.front()) : ""),
-                    .launchers = others ? &launchers : nullptr});
+                    .launchers = others ? &launchers : nullptr,
+                    .parent = parent});
 }
 
 }  // namespace argosy

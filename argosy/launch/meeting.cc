@@ -112,21 +112,28 @@ class Host {
   bool complete() const { return present() == expected(); }
 
   std::string missing() const {
-    if (meeting_.offers)
+    if (meeting_.offers && !all_have_ranks())
       return fmt::format("{} of {} {}s", expected() - present(), expected(), what());
     std::vector<std::string> names;
     for (size_t node = 0; node < expected(); ++node)
       if (!taken(static_cast<int>(node))) names.push_back(meeting_.nodes[node]);
     return joined(names);
   }
+  bool all_have_ranks() const {
+    return meeting_.rank &&
+           std::ranges::all_of(guests_, [](const Guest& guest) { return !guest.in || guest.rank; });
+  }
   /// "node", "task"
   std::string what() const {
     return meeting_.nodes.front().substr(0, meeting_.nodes.front().find(' '));
   }
   bool taken(int node) const {
-    if (!meeting_.offers && std::ranges::find(job_.here, node) != job_.here.end()) return true;
+    if (meeting_.offers ? meeting_.rank == node
+                        : std::ranges::find(job_.here, node) != job_.here.end())
+      return true;
     return std::ranges::any_of(guests_, [node](const Guest& guest) {
-      return guest.in && std::ranges::find(guest.nodes, node) != guest.nodes.end();
+      return guest.in &&
+             (guest.rank == node || std::ranges::find(guest.nodes, node) != guest.nodes.end());
     });
   }
 

@@ -70,6 +70,7 @@ void add_first_names(const LaunchJob& job, const Member& self, size_t index, Var
   env["PADDLE_CURRENT_IP"] = self.at.host;
   if (!server) env["PADDLE_INIT_TRAINER_ID"] = std::to_string(index);
   const std::vector<Member> servers = job.of(ProcessKind::server);
+  if (servers.empty()) return;  // those of others are known after the meeting
   std::string hosts;
   for (const Member& each : servers) {
     if (each.at.port == 0 || each.at.port != servers.front().at.port) return;
@@ -158,13 +159,21 @@ Variables rank_env(const LaunchJob& job, const Member& self, size_t rank) {
 constexpr int kAway = 120;
 
 /// Left over from a job around this one, they would be taken for this one's.
-const std::vector<std::string> kUnset = {"http_proxy",           "https_proxy",
-                                         "ARGOSY_LISTEN_FD",     "ARGOSY_PROGRESS_FD",
-                                         "ARGOSY_RESTART",       "ARGOSY_AWAY",
-                                         "TRAINING_ROLE",        "PADDLE_TRAINING_ROLE",
-                                         "PADDLE_TRAINER_ID",    "PADDLE_PSERVERS_IP_PORT_LIST",
-                                         "PADDLE_PSERVERS",      "PADDLE_PSERVER_IPS",
-                                         "PADDLE_INIT_PSERVERS", "PADDLE_CURRENT_ENDPOINT",
+const std::vector<std::string> kUnset = {"http_proxy",
+                                         "https_proxy",
+                                         "ARGOSY_LISTEN_FD",
+                                         "ARGOSY_PROGRESS_FD",
+                                         "ARGOSY_RESTART",
+                                         "ARGOSY_AWAY",
+                                         "ARGOSY_LAUNCH",
+                                         "TRAINING_ROLE",
+                                         "PADDLE_TRAINING_ROLE",
+                                         "PADDLE_TRAINER_ID",
+                                         "PADDLE_PSERVERS_IP_PORT_LIST",
+                                         "PADDLE_PSERVERS",
+                                         "PADDLE_PSERVER_IPS",
+                                         "PADDLE_INIT_PSERVERS",
+                                         "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
 const char* log_name(ProcessKind kind) {

@@ -27,7 +27,8 @@ TEST(LaunchPlan, EveryMachineStartsItsPart) {
 
 TEST(LaunchPlan, TakesProxiesAndWhatAnotherLauncherSetOutOfTheEnvironment) {
   for (const Process& process : plan_processes(two_machines("10.0.0.1")))
-    for (const char* name : {"http_proxy", "https_proxy", "ARGOSY_RESTART", "PADDLE_PSERVERS"})
+    for (const char* name :
+         {"http_proxy", "https_proxy", "ARGOSY_RESTART", "ARGOSY_LAUNCH", "PADDLE_PSERVERS"})
       EXPECT_NE(std::ranges::find(process.unset, name), process.unset.end()) << name;
 }
 
@@ -67,6 +68,21 @@ TEST(LaunchPlan, HeterogeneousWorkersKnowTheirNeighbours) {
                                                    .coordinators = "a:7",
                                                    .command = {"train"}},
                                                   {.environment = {{"POD_IP", "a"}}}))));
+}
+
+TEST(LaunchPlan, IsThereForATaskThatDoesNotKnowTheServersYet) {
+  const Machine task = {.environment = {{"SLURM_JOB_ID", "7"},
+                                        {"SLURM_STEP_ID", "0"},
+                                        {"SLURM_STEP_NUM_TASKS", "2"},
+                                        {"SLURM_STEP_NUM_NODES", "2"},
+                                        {"SLURM_STEP_NODELIST", "n[1-2]"},
+                                        {"SLURM_PROCID", "1"},
+                                        {"SLURM_NODEID", "1"}}};
+  const auto plan =
+      plan_processes(make_job({.server_num = 1, .worker_num = 1, .command = {"train"}}, task));
+  ASSERT_EQ(plan.size(), 1U);
+  EXPECT_EQ(plan[0].env.at("TRAINING_ROLE"), "TRAINER");
+  EXPECT_FALSE(plan[0].env.contains("PADDLE_PSERVER_IPS"));
 }
 
 TEST(LaunchPlan, RanksOfSeveralMachines) {

@@ -42,11 +42,9 @@ Descriptor open_above(const std::string& path, int flags) {
 
 std::vector<std::string> environment_of(const Process& process, const std::string& mark) {
   std::vector<std::string> entries = {mark};
-  const std::string mark_name = mark.substr(0, mark.find('='));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
-    const bool unset = std::ranges::find(process.unset, name) != process.unset.end() ||
-                       name == mark_name;  // of a launcher that has started this one
+    const bool unset = std::ranges::find(process.unset, name) != process.unset.end();
     if (!unset && !process.env.contains(name)) entries.push_back(text);
   }
   for (const auto& [name, value] : process.env)

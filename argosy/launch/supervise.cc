@@ -225,6 +225,7 @@ class Supervisor {
     while (!finished()) {
       wait();
       if (const auto signal = signals_.next()) on_signal(*signal);
+      look_for_parent();
       reap(true);  // first: servers may end because all workers have
       reap(false);
       if (supervision_.launchers != nullptr) confer(*supervision_.launchers);
@@ -289,6 +290,16 @@ class Supervisor {
     code_ = kSignalled + signal;
     tell_others(text);
     stop(signal);
+  }
+
+  void look_for_parent() {
+    if (supervision_.parent == 0 || phase_ == Phase::stopping) return;
+    if (::getppid() == supervision_.parent) return;
+    const std::string text = "what started this launcher is gone, stopping";
+    code_ = 1;
+    speaker_.event("orphaned", nullptr, code_, text);
+    tell_others(text);
+    stop(SIGTERM);
   }
 
   void reap(bool workers) {

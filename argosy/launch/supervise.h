@@ -21,6 +21,7 @@ struct Supervision {
   std::string log_dir = {};        // where the status of all is kept; "": nowhere
   std::string host = {};           // what this launcher is called there
   Launchers* launchers = nullptr;  // of the other machines; null: there are none
+  int parent = 0;  // the process that started this one, where its end ends the job; else 0
 };
 
 /// Starts all, waits, and returns the exit code of the job; no process is left then, nor if the
