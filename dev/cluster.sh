@@ -23,8 +23,10 @@ enter_cluster() {
     unshare --mount --pid --fork true 2>/dev/null || skip "namespaces are not permitted here"
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
+    code=0
     ARGOSY_CLUSTER=$folder unshare --mount --pid --fork --kill-child --mount-proc \
-      --propagation private "$0" "${@:3}" && exit 0 || exit $?
+      --propagation private "$0" || code=$?
+    exit $code
   fi
   mount -t tmpfs none /run  # where ip keeps the names of namespaces
   cd "$ARGOSY_CLUSTER"
@@ -106,7 +108,6 @@ failed() {
   exit 1
 }
 expect_code() { ((code == $1)) || failed "exit code $code, expected $1"; }
-expect_failure() { ((code != 0 && code != 124)) || failed "exit code $code, expected a failure"; }
 expect() { grep -qE -- "$1" "$test"/${2:-out} || failed "${2:-out} does not have: $1"; }
 expect_times() { [[ $(cat "$test"/$2 | grep -cE -- "$1") == "$3" ]] || failed "$2 has not $3 times: $1"; }
 expect_model() {

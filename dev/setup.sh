@@ -12,7 +12,7 @@ declare -A packages=(
   [fuzz]="clang libclang-rt-14-dev"
   [fresh]="mmdebstrap"
   [slurm]="slurm-wlm munge iproute2"
-  [mpi]="openmpi-bin iproute2"
+  [mpi]="openmpi-bin iproute2 procps"
 )
 
 wanted=()

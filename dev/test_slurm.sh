@@ -9,11 +9,11 @@ enter_cluster slurm 3
 
 start_slurm() {
   local dir=$PWD node
-  mkdir -p state munge && chmod 755 . && chmod 700 munge
+  mkdir state munge socket spool.node{0,1,2}
+  chmod 755 . socket && chmod 700 munge
   head -c 1024 /dev/urandom >munge/key && chmod 600 munge/key
-  mkdir -p socket && chmod 755 socket
   munged --force --socket="$dir/socket/munge" --key-file="$dir/munge/key" --seed-file="$dir/munge/seed" \
-    --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" || die "munged does not start"
+    --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" || return
   cat >slurm.conf <<CONF
 ClusterName=argosy
 SlurmctldHost=head(10.0.0.254)
@@ -42,15 +42,14 @@ CONF
   echo "CgroupPlugin=cgroup/v1" >cgroup.conf  # which is not used, but has to be there
   export SLURM_CONF=$dir/slurm.conf
   on head slurmctld -D &
-  mkdir spool.node{0,1,2}
   for node in node0 node1 node2; do on $node slurmd -D -N $node & done
 }
 
 nodes_are_idle() { [[ $(on head sinfo -h -t idle -o %D) == 3 ]]; }
 
 test=slurm
-mkdir -p slurm && touch slurm/out
-start_slurm >slurm/out 2>&1
+mkdir slurm && touch slurm/out
+start_slurm >slurm/out 2>&1 || failed "Slurm does not start"
 await nodes_are_idle
 say "three nodes are up after $SECONDS s"
 

@@ -1,5 +1,6 @@
 #include "argosy/launch/guard.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,8 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -35,18 +35,26 @@ std::string new_mark() {
   return fmt::format("ARGOSY_LAUNCH={}-{}", ::getpid(), now / 1ns);
 }
 
+/// "" where it cannot be read, such as of a process that is gone meanwhile.
+std::string environment_of(pid_t pid) {
+  const Descriptor file(::open(fmt::format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  std::string all;
+  std::array<char, 4096> block;
+  for (ssize_t n = 0; (n = ::read(file.get(), block.data(), block.size())) > 0;)
+    all.append(block.data(), static_cast<size_t>(n));
+  return all;
+}
+
 /// Whether any was there.
 bool kill_marked(const std::string& mark) {
-  const std::string entry = '\0' + mark + '\0';
+  namespace fs = std::filesystem;
   bool found = false;
-  std::error_code ignored;
-  for (const auto& folder : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = folder.path().filename().string();
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
     pid_t pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-    std::ifstream file(folder.path() / "environ", std::ios::binary);
-    const std::string environment = '\0' + std::string(std::istreambuf_iterator<char>(file), {});
-    if (environment.find(entry) == std::string::npos) continue;
+    if (('\0' + environment_of(pid)).find('\0' + mark + '\0') == std::string::npos) continue;
     found = true;
     ::kill(pid, SIGKILL);
   }

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,9 +23,11 @@ namespace argosy::launched {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};  // for what should take a second or two
 
+/// "" where it cannot be read, such as a file in /proc of a process that is gone meanwhile.
 inline std::string content(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 inline void await(const std::function<bool()>& condition, const std::string& what) {

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using namespace argosy::launched;
 
-constexpr auto kExplained = 10s, kSilenceNoticed = 20s;
+constexpr auto kExplained = 10s, kSilenceNoticed = 30s;
 constexpr auto npos = std::string::npos;
 
 constexpr const char* kConfig = R"(model: dnn
