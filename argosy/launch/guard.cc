@@ -1,6 +1,5 @@
 #include "argosy/launch/guard.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/proc_files.h"
 
 namespace argosy {
 namespace {
@@ -35,28 +34,18 @@ std::string new_mark() {
   return fmt::format("ARGOSY_LAUNCH={}-{}", ::getpid(), now / 1ns);
 }
 
-/// "" where it cannot be read, such as of a process that is gone meanwhile.
-std::string environment_of(pid_t pid) {
-  const Descriptor file(::open(fmt::format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::string all;
-  std::array<char, 4096> block;
-  for (ssize_t n = 0; (n = ::read(file.get(), block.data(), block.size())) > 0;)
-    all.append(block.data(), static_cast<size_t>(n));
-  return all;
-}
-
 /// Whether any was there.
 bool kill_marked(const std::string& mark) {
   namespace fs = std::filesystem;
   bool found = false;
   std::error_code error;
   for (fs::directory_iterator at("/proc", error), end; at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-    if (('\0' + environment_of(pid)).find('\0' + mark + '\0') == std::string::npos) continue;
+    const auto pid = leading_number(at->path().filename().string());
+    if (!pid) continue;
+    const std::string environment = '\0' + content_of(at->path() / "environ");
+    if (environment.find('\0' + mark + '\0') == std::string::npos) continue;
     found = true;
-    ::kill(pid, SIGKILL);
+    ::kill(static_cast<pid_t>(*pid), SIGKILL);
   }
   return found;
 }

@@ -14,8 +14,9 @@ namespace argosy {
 
 /// The whole of a small file such as those of /proc; "" where it cannot be read.
 inline std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;  // an iterator would throw where the process is gone meanwhile
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 /// The number that a text begins with; nothing: it is something else, such as "max".

@@ -8,14 +8,14 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "argosy/launch/proc_files.h"
 
 /// What tests that run fleetrun itself share.
 namespace argosy::launched {
@@ -23,12 +23,7 @@ namespace argosy::launched {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};  // for what should take a second or two
 
-/// "" where it cannot be read, such as a file in /proc of a process that is gone meanwhile.
-inline std::string content(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
+inline std::string content(const std::filesystem::path& path) { return content_of(path); }
 
 inline void await(const std::function<bool()>& condition, const std::string& what) {
   const auto deadline = Clock::now() + kPatience;
