@@ -61,6 +61,7 @@ expect_code 0
 expect_model 'log/workerlog.0'
 expect 'worker 2 has left' 'log/serverlog.0'
 expect_times 'server 0 of 1 at 10.0.0.1:' 'log/serverlog.*' 1
+expect_times '^launcher host=node[012][.][0123] ' 'log/status.*' 4
 expect_nobody
 passed
 

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 using namespace argosy::launched;
 
 constexpr auto kDeadline = 30s;  // for a job of less than a second that something happened to
-constexpr int kSignalled = 128;
+constexpr int kSignalled = 128, kNothingStarted = 2;
 
 int from_env(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
@@ -178,6 +178,8 @@ class Job {
       const Found& chosen = children[random() % children.size()];
       victim = chosen.pid;
       struck_ = chosen.command;
+      has_role_ = content(fmt::format("/proc/{}/environ", victim)).find("TRAINING_ROLE=") !=
+                  std::string::npos;
     } else {
       struck_ = "the launcher";
     }
@@ -205,8 +207,10 @@ class Job {
       return outcome_.signal == plan_.signal || told || well;
     }
     if (struck_.empty() || struck_ == "fleetrun-guard") return well;
+    // It may have been the check before the job, which is refused then, or not yet be itself.
+    if (!has_role_) return well || as_struck || outcome_.exit_code == kNothingStarted;
     // Whoever is struck when all is done may have ended before.
-    if (complete() || struck_ == "fleetrun") return well || as_struck;
+    if (complete()) return well || as_struck;
     return plan_.restarts > 0 ? well : as_struck;
   }
 
@@ -226,7 +230,8 @@ class Job {
 
   Plan plan_;
   const argosy::TestFolder folder_;
-  std::string struck_;  // "": it was over before
+  std::string struck_;     // "": it was over before
+  bool has_role_ = false;  // what was struck was known as a server or a worker
   Outcome outcome_;
 };
 

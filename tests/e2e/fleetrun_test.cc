@@ -271,6 +271,17 @@ TEST_F(Fleetrun, EndsWhatHasLeftItsGroup) {
   await([&] { return left_running().empty(); }, "the end of the processes");
 }
 
+TEST_F(Fleetrun, EndsWithAnMpirunThatIsKilled) {
+  Launch mpirun(folder_.path(), marker(), with_script("--server_num=1 --worker_num=1", "stay"),
+                R"(env OMPI_COMM_WORLD_SIZE=1 sh -c '"$0" "$@" & wait')");
+  await([&] { return exists("server.up") && exists("worker0.up"); }, "the processes");
+  mpirun.signal(SIGKILL);
+  EXPECT_EQ(mpirun.wait().signal, SIGKILL);
+  await([&] { return left_running().empty(); }, "the end of the processes");
+  EXPECT_NE(mpirun.errors().find("what started this launcher is gone, stopping"), std::string::npos)
+      << mpirun.errors();
+}
+
 TEST_F(Fleetrun, SaysWhichAddressIsTaken) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
