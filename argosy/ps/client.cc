@@ -383,7 +383,7 @@ void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
     keys = Keys::carried;
   if (keys == Keys::carried && !pending.pushed.empty()) head->flags |= ExchangeHead::kCarriesKeys;
   frame.parts.push_back(std::as_bytes(std::span(head.get(), 1)));
-  frame.parts.push_back(pending.counts->bytes());
+  frame.parts.emplace_back(pending.counts->bytes());
   const auto add_keys = [&](const std::shared_ptr<const KeyLists>& lists) {
     for (size_t set = 0; set < shapes_[server].key_sets; ++set)
       frame.parts.push_back(std::as_bytes(lists->keys(server, set)));
@@ -392,7 +392,7 @@ void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
   if (pending.exchange->lists != nullptr) add_keys(pending.exchange->lists);
   if (keys == Keys::carried)
     for (const auto& lists : pending.pushed) add_keys(lists);
-  frame.parts.push_back(pending.floats->bytes());
+  frame.parts.emplace_back(pending.floats->bytes());
   frame.owners.push_back(pending.counts);
   frame.owners.push_back(pending.floats);
   frame.owners.push_back(std::move(head));

@@ -362,7 +362,7 @@ std::string PsServer::save(const std::string& folder, const std::string& generat
     const std::string& name = table->spec().name;
     const std::string file =
         fmt::format("{}.{}.{}-of-{}.rows", name, generation, options_.index, placement_.servers);
-    FileSink out(env_, folder + "/" + file);
+    FileSink out(env_, fmt::format("{}/{}", folder, file));
     table->save(out);
     out.finish();
     lines += fmt::format("{} {}\n", name, file);
@@ -382,7 +382,7 @@ void PsServer::load(const std::string& folder, const std::vector<std::string>& l
       check<DataError>(static_cast<bool>(words >> name >> file), "'", line,
                        "': expected a table and its file");
       if (name != table->spec().name) continue;
-      const std::string path = folder + "/" + file;
+      const std::string path = fmt::format("{}/{}", folder, file);
       contents.push_back(env_.read_file(path));
       parts.emplace_back(contents.back(), path);
     }

@@ -145,7 +145,7 @@ void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
   env.make_directories(dir);
   const Manifest before = previous_manifest(env, dir);
   // A save that was killed between its last two steps has left the tables it replaced.
-  for (const std::string& old : before.replaced) env.remove_file(dir + "/" + old);
+  for (const std::string& old : before.replaced) env.remove_file(fmt::format("{}/{}", dir, old));
   Manifest manifest;
   manifest.resume = resume;
   manifest.generation = before.generation + 1;

@@ -20,6 +20,7 @@ std::string absolute(const std::string& dir) { return std::filesystem::absolute(
 
 std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
   std::vector<std::string> result;
+  result.reserve(endpoints.size());
   for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.text());
   return result;
 }

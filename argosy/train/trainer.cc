@@ -441,7 +441,7 @@ void Trainer::save(const std::string& dir, const ResumePoint& resume) {
 ResumePoint Trainer::load(const std::string& dir) {
   activity_.begin(Doing::loading);
   communicator_->drain();
-  const ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
+  ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
   const std::vector<NamedTensor> persistables = communicator_->store().persistables();
   steps_ = static_cast<uint64_t>(
       std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);

@@ -111,7 +111,7 @@ std::string Job::from_first(const Milestone& at, const std::string& text) {
   const auto mine = std::as_bytes(std::span(text));
   const auto parts =
       milestone(*client_, at.number, at.name, first() ? mine : std::span<const std::byte>());
-  const std::string answer = parts.empty() ? "" : text_of(parts[0]);
+  std::string answer = parts.empty() ? "" : text_of(parts[0]);
   check<IoError>(!answer.empty(), "the first worker is gone: nobody says '", at.name, "'");
   return answer;
 }

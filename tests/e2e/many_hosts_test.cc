@@ -14,6 +14,7 @@
 
 #include "argosy/base/test_support.h"
 #include "tests/e2e/hosts.h"
+#include "tests/e2e/launch_lines.h"
 #include "tests/e2e/launched.h"
 
 namespace {
@@ -21,6 +22,9 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using namespace argosy::launched;
+using argosy::e2e::kTalkingScript;
+using argosy::e2e::launch_lines;
+using argosy::e2e::LaunchLine;
 
 constexpr auto kExplained = 10s, kSilenceNoticed = 30s;
 constexpr auto npos = std::string::npos;
@@ -324,6 +328,29 @@ TEST_F(ManyHosts, RanksTalkOverTheSocketsTheyInherit) {
               "I am " + std::to_string(rank) +
                   " of 4 and asked 10.0.0.1:6070,10.0.0.1:6071,10.0.0.2:6070,10.0.0.2:6071\n");
 }
+
+std::vector<LaunchLine> lines_of_two_hosts() {
+  std::vector<LaunchLine> all = launch_lines();
+  std::erase_if(
+      all, [](const LaunchLine& line) { return line.hosts.empty() || line.script != "train.py"; });
+  return all;
+}
+
+class ManyHostsLines : public ManyHosts, public testing::WithParamInterface<LaunchLine> {};
+
+/// As it is printed, the same on both.
+TEST_P(ManyHostsLines, Runs) {
+  folder_.write("train.py", kTalkingScript);
+  const std::string& cards = GetParam().cards;
+  Launches launches;
+  for (int host = 0; host < 2; ++host)
+    launches.push_back(start(host, GetParam().flags + " train.py",
+                             cards.empty() ? "" : " env CUDA_VISIBLE_DEVICES=" + cards));
+  expect_success(wait_all(launches));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ManyHostsLines, testing::ValuesIn(lines_of_two_hosts()),
+                         [](const auto& line) { return line.param.name; });
 
 /// What is killed, and what all launchers but a killed one say of it.
 struct Victim {
