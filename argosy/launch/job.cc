@@ -334,18 +334,14 @@ std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob&
 
 }  // namespace
 
-const char* name_of(ProcessKind kind) {
-  switch (kind) {
-    case ProcessKind::server:
-      return "server";
-    case ProcessKind::heter_worker:
-      return "heter_worker";
-    case ProcessKind::coordinator:
-      return "coordinator";
-    case ProcessKind::worker:
-      break;
-  }
-  return "worker";
+const KindNames& names_of(ProcessKind kind) {
+  static constexpr std::array<KindNames, 4> kNames = {{
+      {"server", "PSERVER", "serverlog"},
+      {"worker", "TRAINER", "workerlog"},
+      {"heter_worker", "HETER_TRAINER", "heterlog"},
+      {"coordinator", "COORDINATOR", "coordinatorlog"},
+  }};
+  return kNames.at(static_cast<size_t>(kind));
 }
 
 bool LaunchJob::is_here(const Member& member) const {

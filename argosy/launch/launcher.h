@@ -34,7 +34,15 @@ Machine this_machine();
 
 enum class LaunchMode : uint8_t { collective, servers, heterogeneous };
 enum class ProcessKind : uint8_t { server, worker, heter_worker, coordinator };
-const char* name_of(ProcessKind kind);  // "server", "worker", "heter_worker", "coordinator"
+
+/// What a kind is called.
+struct KindNames {
+  const char* name;  // "server"
+  const char* role;  // TRAINING_ROLE
+  const char* log;   // "serverlog", before its number
+};
+const KindNames& names_of(ProcessKind kind);
+inline const char* name_of(ProcessKind kind) { return names_of(kind).name; }
 
 /// One process of a job, wherever it runs.
 struct Member {

@@ -80,23 +80,9 @@ void add_first_names(const LaunchJob& job, const Member& self, size_t index, Var
   env["PADDLE_PSERVER_PORT"] = env["PADDLE_INIT_PORT"] = std::to_string(servers.front().at.port);
 }
 
-const char* role_name(ProcessKind kind) {
-  switch (kind) {
-    case ProcessKind::server:
-      return "PSERVER";
-    case ProcessKind::heter_worker:
-      return "HETER_TRAINER";
-    case ProcessKind::coordinator:
-      return "COORDINATOR";
-    case ProcessKind::worker:
-      break;
-  }
-  return "TRAINER";
-}
-
 /// Of a job with servers.
 Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
-  Variables env = {{"TRAINING_ROLE", role_name(self.kind)},
+  Variables env = {{"TRAINING_ROLE", names_of(self.kind).role},
                    {"PADDLE_PSERVERS_IP_PORT_LIST", endpoints(job, ProcessKind::server)},
                    {"PADDLE_TRAINER_ENDPOINTS", endpoints(job, ProcessKind::worker)},
                    {"PADDLE_TRAINERS_NUM", std::to_string(job.count(ProcessKind::worker))},
@@ -176,20 +162,6 @@ const std::vector<std::string> kUnset = {"http_proxy",
                                          "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
-const char* log_name(ProcessKind kind) {
-  switch (kind) {
-    case ProcessKind::server:
-      return "serverlog";
-    case ProcessKind::heter_worker:
-      return "heterlog";
-    case ProcessKind::coordinator:
-      return "coordinatorlog";
-    case ProcessKind::worker:
-      break;
-  }
-  return "workerlog";
-}
-
 Process make_process(const LaunchJob& job, size_t place, size_t index) {
   const Member& self = job.members[place];
   const bool ranks = job.mode == LaunchMode::collective;
@@ -204,7 +176,7 @@ Process make_process(const LaunchJob& job, size_t place, size_t index) {
                        ": fleetrun sets this one itself");
   return {.kind = self.kind,
           .index = static_cast<int>(index),
-          .log_file = fmt::format("{}/{}.{}", job.log_dir, log_name(self.kind), index),
+          .log_file = fmt::format("{}/{}.{}", job.log_dir, names_of(self.kind).log, index),
           .env = std::move(env),
           .unset = kUnset,
           .argv = job.command,

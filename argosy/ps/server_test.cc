@@ -54,8 +54,9 @@ class RawWorker {
     EXPECT_EQ(answer.header.kind, FrameKind::reply) << answer.payload;
     EXPECT_EQ(answer.header.id, sequence);
     std::vector<float> values((answer.payload.size() - sizeof(ReplyHead)) / sizeof(float));
-    std::memcpy(values.data(), answer.payload.data() + sizeof(ReplyHead),
-                values.size() * sizeof(float));
+    const auto bytes = std::as_writable_bytes(std::span(values));
+    std::ranges::copy(std::as_bytes(std::span(answer.payload)).subspan(sizeof(ReplyHead)),
+                      bytes.begin());
     return values;
   }
   RawSocket& socket() { return socket_; }

@@ -23,6 +23,7 @@
 
 #include "argosy/base/test_support.h"
 #include "tests/e2e/launched.h"
+#include "tests/e2e/small_job.h"
 
 namespace {
 
@@ -59,23 +60,8 @@ while [ $n -lt 12 ]; do write; done
 touch $me.done
 )";
 
-constexpr const char* kConfig = R"(model: dnn
-runner:
-  train_data_dir: train
-  generate: 'criteo(rows=3000, vocab=50, files=4, seed=3)'
-  reader: criteo
-  sync_mode: async
-  train_batch_size: 50
-  epochs: 1
-  print_interval: 10
-  split_file_list: True
-  model_save_path: model
-hyper_parameters:
-  optimizer: {class: Adam, learning_rate: 0.005}
-  sparse_feature_number: 100001
-  sparse_feature_dim: 4
-  fc_sizes: [16, 8]
-)";
+const std::string kConfig =
+    argosy::e2e::small_job(3000, 4, "  sync_mode: async\n  epochs: 1\n  print_interval: 10\n");
 
 /// What happens to a job. `stopped` is for how long its victim is stopped before it is killed.
 struct Plan {

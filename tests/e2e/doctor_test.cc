@@ -11,6 +11,7 @@
 #include <string>
 
 #include "argosy/base/test_support.h"
+#include "tests/e2e/loopback.h"
 
 namespace {
 
@@ -74,17 +75,9 @@ TEST_F(Doctor, TellsTheMachineAndPassesASoundOne) {
 }
 
 TEST_F(Doctor, NamesTheProcessThatHoldsAPort) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(socket, 1), 0);
-  ASSERT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string taken = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const argosy::e2e::Loopback socket;
+  const std::string taken = socket.address();
   const Outcome outcome = run("argosy doctor --servers=" + taken + " --workers=127.0.0.1");
-  ::close(socket);
   EXPECT_EQ(outcome.exit_code, 1);
   const std::string me = std::to_string(::getpid());
   EXPECT_TRUE(has(outcome, "error: " + taken + " is taken by process " + me + " ("))

@@ -16,6 +16,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/fleet/role.h"
 #include "tests/e2e/launched.h"
+#include "tests/e2e/loopback.h"
 
 namespace {
 
@@ -283,18 +284,10 @@ TEST_F(Fleetrun, EndsWithAnMpirunThatIsKilled) {
 }
 
 TEST_F(Fleetrun, SaysWhichAddressIsTaken) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(socket, 1), 0);
-  ASSERT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string taken = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const argosy::e2e::Loopback socket;
+  const std::string taken = socket.address();
   const Outcome outcome =
       run("--servers=127.0.0.1:0," + taken + " --workers=127.0.0.1", "touch started");
-  ::close(socket);
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(outcome.errors.starts_with("error: " + taken + " is taken by process " +
                                          std::to_string(::getpid())))

@@ -16,6 +16,7 @@
 #include "tests/e2e/hosts.h"
 #include "tests/e2e/launch_lines.h"
 #include "tests/e2e/launched.h"
+#include "tests/e2e/small_job.h"
 
 namespace {
 
@@ -29,25 +30,12 @@ using argosy::e2e::LaunchLine;
 constexpr auto kExplained = 10s, kSilenceNoticed = 30s;
 constexpr auto npos = std::string::npos;
 
-constexpr const char* kConfig = R"(model: dnn
-runner:
-  train_data_dir: train
-  test_data_dir: test
-  generate: 'criteo(rows=8000, vocab=50, files=6, seed=3)'
-  reader: criteo
+const std::string kConfig = argosy::e2e::small_job(8000, 6, R"(  test_data_dir: test
   sync_mode: async
-  train_batch_size: 50
   epochs: 2
   print_interval: 5
   use_auc: True
-  split_file_list: True
-  model_save_path: model
-hyper_parameters:
-  optimizer: {class: Adam, learning_rate: 0.005}
-  sparse_feature_number: 100001
-  sparse_feature_dim: 4
-  fc_sizes: [16, 8]
-)";
+)");
 
 /// The data stop in the middle, so that the job goes on until something happens to it.
 constexpr const char* kEndless =

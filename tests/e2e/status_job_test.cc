@@ -21,6 +21,7 @@
 
 #include "argosy/base/test_support.h"
 #include "argosy/launch/status.h"
+#include "tests/e2e/loopback.h"
 
 namespace {
 
@@ -107,31 +108,22 @@ class StatusJob : public testing::Test {
   /// One server and two workers.
   void start(const std::string& settings = "") {
     command_ = "argosy train -m config.yaml " + settings;
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(at);
-    ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&at), size), 0);
-    ASSERT_EQ(::listen(socket, 16), 0);
-    ASSERT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size), 0);
-    const std::string port = std::to_string(ntohs(at.sin_port));
-    const Variables shared = {{"PADDLE_PSERVERS_IP_PORT_LIST", "127.0.0.1:" + port},
+    const argosy::e2e::Loopback socket;
+    const Variables shared = {{"PADDLE_PSERVERS_IP_PORT_LIST", socket.address()},
                               {"PADDLE_TRAINERS_NUM", "2"},
                               {"ARGOSY_PROGRESS_FD", std::to_string(kProgressFd)}};
     Variables server = shared;
     server["TRAINING_ROLE"] = "PSERVER";
     server["POD_IP"] = "127.0.0.1";
-    server["PADDLE_PORT"] = port;
+    server["PADDLE_PORT"] = socket.port();
     server["ARGOSY_LISTEN_FD"] = std::to_string(kListenFd);
-    begin("server 0", server, socket);
+    begin("server 0", server, socket.fd());
     for (const char* index : {"0", "1"}) {
       Variables worker = shared;
       worker["TRAINING_ROLE"] = "TRAINER";
       worker["PADDLE_TRAINER_ID"] = index;
       begin(std::string("worker ") + index, worker, -1);
     }
-    ::close(socket);
   }
 
   /// What a launcher does all the time.

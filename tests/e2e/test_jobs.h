@@ -1,8 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,9 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "tests/e2e/loopback.h"
+#include "tests/e2e/small_job.h"
 
 /// Jobs of real processes on generated click logs, for the tests that start, kill and restart them.
 namespace argosy::e2e {
@@ -113,25 +114,12 @@ class Process {
   pid_t pid_;
 };
 
-inline constexpr const char* kConfig = R"(model: dnn
-runner:
-  train_data_dir: train
-  test_data_dir: test
-  generate: 'criteo(rows=16000, vocab=50, files=4, seed=3)'
-  reader: criteo
-  train_batch_size: 50
+inline const std::string kConfig = small_job(kRows, 4, R"(  test_data_dir: test
   epochs: 3
   print_interval: 10
   use_auc: True
   audit: True
-  split_file_list: True
-  model_save_path: model
-hyper_parameters:
-  optimizer: {class: Adam, learning_rate: 0.005}
-  sparse_feature_number: 100001
-  sparse_feature_dim: 4
-  fc_sizes: [16, 8]
-)";
+)");
 
 /// Saves go to the disk before they count; a disk in memory, where there is one, is quicker.
 inline fs::path make_folder() {
@@ -206,27 +194,23 @@ class PlainJob {
  public:
   PlainJob(const fs::path& folder, int workers, int servers = 1, int away = 0)
       : folder_(folder), workers_(workers), away_(away) {
-    for (int i = 0; i < servers; ++i) listen();
+    sockets_.resize(static_cast<size_t>(servers));
   }
-  ~PlainJob() { close_sockets(); }
-  PlainJob(const PlainJob&) = delete;
-  PlainJob& operator=(const PlainJob&) = delete;
 
-  std::string address(size_t server = 0) const { return "127.0.0.1:" + ports_[server]; }
+  std::string address(size_t server = 0) const { return sockets_[server].address(); }
   /// From now on they are the servers' alone.
   void close_sockets() {
-    for (int& socket : sockets_)
-      if (socket >= 0) ::close(std::exchange(socket, -1));
+    for (Loopback& socket : sockets_) socket.close();
   }
   /// `restarts`: how often it was started before.
   std::unique_ptr<Process> server(const std::string& command, size_t index = 0, int restarts = 0) {
     Variables variables = shared(restarts);
     variables["TRAINING_ROLE"] = "PSERVER";
     variables["POD_IP"] = "127.0.0.1";
-    variables["PADDLE_PORT"] = ports_[index];
+    variables["PADDLE_PORT"] = sockets_[index].port();
     variables["ARGOSY_LISTEN_FD"] = std::to_string(Process::kListenFd);
     return std::make_unique<Process>(folder_, name("server", index, restarts), command, variables,
-                                     sockets_[index]);
+                                     sockets_[index].fd());
   }
   std::unique_ptr<Process> worker(int index, const std::string& command, int restarts = 0) const {
     Variables variables = shared(restarts);
@@ -237,24 +221,13 @@ class PlainJob {
   }
 
  private:
-  void listen() {
-    sockets_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(at);
-    EXPECT_EQ(::bind(sockets_.back(), reinterpret_cast<sockaddr*>(&at), size), 0);
-    EXPECT_EQ(::listen(sockets_.back(), 16), 0);
-    EXPECT_EQ(::getsockname(sockets_.back(), reinterpret_cast<sockaddr*>(&at), &size), 0);
-    ports_.push_back(std::to_string(ntohs(at.sin_port)));
-  }
   static std::string name(const std::string& kind, size_t index, int restarts) {
     return kind + std::to_string(index) +
            (restarts == 0 ? "" : ".restart" + std::to_string(restarts));
   }
   Variables shared(int restarts) const {
     std::string servers;
-    for (size_t i = 0; i < ports_.size(); ++i) servers += (i == 0 ? "" : ",") + address(i);
+    for (size_t i = 0; i < sockets_.size(); ++i) servers += (i == 0 ? "" : ",") + address(i);
     Variables variables{{"PADDLE_PSERVERS_IP_PORT_LIST", servers},
                         {"PADDLE_TRAINERS_NUM", std::to_string(workers_)},
                         {"ARGOSY_AWAY", std::to_string(away_)}};
@@ -264,8 +237,7 @@ class PlainJob {
 
   fs::path folder_;
   int workers_, away_;
-  std::vector<int> sockets_;
-  std::vector<std::string> ports_;
+  std::vector<Loopback> sockets_;
 };
 
 }  // namespace argosy::e2e
