@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tests/e2e/loopback.h"
+#include "tests/e2e/quick_folder.h"
 #include "tests/e2e/small_job.h"
 
 /// Jobs of real processes on generated click logs, for the tests that start, kill and restart them.
@@ -121,18 +122,6 @@ inline const std::string kConfig = small_job(kRows, 4, R"(  test_data_dir: test
   audit: True
 )");
 
-/// Saves go to the disk before they count; a disk in memory, where there is one, is quicker.
-inline fs::path make_folder() {
-  std::error_code none;
-  const fs::path memory = "/dev/shm";
-  const bool usable = fs::is_directory(memory, none) && ::access(memory.c_str(), W_OK) == 0;
-  std::string name =
-      ((usable ? memory : fs::temp_directory_path()) / "argosy_ps_job_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(), name);
-  return name;
-}
-
 struct Outcome {
   int exit_code;
   std::string output, errors;
@@ -141,7 +130,7 @@ struct Outcome {
 /// A folder with a configuration, in which jobs run.
 class PsJob : public testing::Test {
  protected:
-  PsJob() : folder_(make_folder()) { write("config.yaml", kConfig); }
+  PsJob() : folder_(quick_folder()) { write("config.yaml", kConfig); }
   ~PsJob() override { fs::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& bytes) const {

@@ -22,6 +22,8 @@
 #include <system_error>
 #include <vector>
 
+#include "tests/e2e/quick_folder.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,18 +121,6 @@ std::string last_match(const std::string& text, const std::string& pattern) {
 /// What follows "test: " or "epoch: N done, ": losses and AUCs, to the last digit printed.
 const std::string kFigures = "(loss: [0-9.]+, auc: [0-9.]+, batch_auc: [0-9.]+), ";
 
-/// Saves go to the disk before they count; a disk in memory, where there is one, is quicker.
-fs::path make_folder() {
-  std::error_code none;
-  const fs::path memory = "/dev/shm";
-  const bool usable = fs::is_directory(memory, none) && ::access(memory.c_str(), W_OK) == 0;
-  std::string name =
-      ((usable ? memory : fs::temp_directory_path()) / "argosy_train_yaml_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(), name);
-  return name;
-}
-
 constexpr const char* kConfig = R"(model: dnn
 runner:
   train_data_dir: train
@@ -151,7 +141,7 @@ constexpr int kBatchSize = 50, kRows = 3000;  // in two files, both of whole bat
 
 class TrainYaml : public testing::Test {
  public:
-  TrainYaml() : folder_(make_folder()) { write("config.yaml", kConfig); }
+  TrainYaml() : folder_(argosy::e2e::quick_folder()) { write("config.yaml", kConfig); }
   ~TrainYaml() override { fs::remove_all(folder_); }
 
  protected:
