@@ -63,6 +63,8 @@ class InMemoryDataset final : public Dataset {
   InMemoryDataset(BatchLayout layout, FileOptions options, bool shuffle = false);
   ~InMemoryDataset() override;
 
+  /// What batches are made of the slots from now on. Throws ConfigError where they do not fit.
+  void set_layout(BatchLayout layout);
   void load_into_memory();
   /// The same in the background; wait_preload_done() throws what it threw.
   void preload_into_memory();

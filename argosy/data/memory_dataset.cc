@@ -20,6 +20,12 @@ InMemoryDataset::InMemoryDataset(BatchLayout layout, FileOptions options, bool s
 
 InMemoryDataset::~InMemoryDataset() = default;
 
+void InMemoryDataset::set_layout(BatchLayout layout) {
+  static_cast<void>(Batcher(layout, parser_->slots()));
+  prefetch_ = nullptr;
+  layout_ = std::move(layout);
+}
+
 void InMemoryDataset::load_into_memory() {
   release_memory();
   files_.reserve(options_.files.size());

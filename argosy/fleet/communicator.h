@@ -34,6 +34,8 @@ class Communicator {
   int lookahead() const { return lookahead_; }
   /// The next pass is at least the one behind so many, in the count that all workers share.
   void skip_passes(uint64_t passes) { passes_ = std::max(passes_, passes); }
+  /// Between passes: so many threads compute from now on, at most Strategy::threads.
+  virtual void set_threads(int threads) = 0;
   /// The batch has been read and will be fetched after those prepared before it.
   virtual void prepare(Batch& batch) = 0;
   /// Puts parameters, states and the rows of the batch's keys into batch.feeds; may block.

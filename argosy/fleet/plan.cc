@@ -45,8 +45,10 @@ ProgramLayout layout_of(const Program& program) {
   std::map<std::string, std::string> lookups;  // by table: the slots of all its lookups
   std::vector<std::string> tables;             // by index
   std::map<std::string, size_t> offsets;       // by what they belong to: a number of an index
-  for (const VarDesc& desc : program.vars) {
-    if (desc.kind != VarKind::input) continue;
+  const std::vector<bool> needed = needed_variables(program);
+  for (size_t i = 0; i < program.vars.size(); ++i) {
+    const VarDesc& desc = program.vars[i];
+    if (desc.kind != VarKind::input || !needed[i]) continue;
     if (desc.from.empty()) {
       layout.columns.push_back(
           {.input = desc.name, .shape = desc.type.shape, .dtype = desc.type.dtype});
@@ -95,14 +97,15 @@ Plan make_plan(Program program, const Optimizer& optimizer, uint64_t seed,
   for (const VarGrad& pair : program.grads) {
     const VarDesc& desc = program.var(pair.var);
     TableSpec spec = table_of(desc, optimizer, on_worker, seed);
+    if (const auto own = tables.find(desc.name); own != tables.end()) {
+      spec.rule = own->second.rule.value_or(spec.rule);
+      spec.learning_rate = own->second.learning_rate.value_or(spec.learning_rate);
+      spec.regularizer = own->second.regularizer.value_or(spec.regularizer);
+      spec.entry = own->second.entry;
+      spec.track_unseen = own->second.track_unseen;
+    }
     if (desc.kind == VarKind::rows) {
       spec.dim = static_cast<size_t>(desc.type.shape[1]);
-      if (const auto own = tables.find(desc.name); own != tables.end()) {
-        spec.rule = own->second.rule.value_or(spec.rule);
-        spec.learning_rate = own->second.learning_rate.value_or(spec.learning_rate);
-        spec.entry = own->second.entry;
-        spec.track_unseen = own->second.track_unseen;
-      }
       check<ConfigError>(key_sets.contains(desc.name), desc.at, ": rows '", desc.name,
                          "' are looked up by no input");
     } else {

@@ -21,11 +21,13 @@ struct Optimizer {
   std::string clip = {};
 };
 
-/// What makes one sparse table different from the others.
+/// What makes one table, or one parameter, different from the others.
 struct TableOptions {
-  std::optional<std::string> rule = {}, learning_rate = {};  // instead of the optimizer's
-  std::string entry = {};                                    // ps/entry.h
-  uint64_t size = 0;  // ids of this size and above are refused by the reader; 0: any id will do
+  std::optional<std::string> rule = {}, learning_rate = {},
+                             regularizer = {};  // instead of the optimizer's
+  // Of sparse tables:
+  std::string entry = {};  // ps/entry.h
+  uint64_t size = 0;       // ids of this size and above are refused by the reader; 0: any will do
   bool track_unseen = false;
 };
 using TablesOptions = std::map<std::string, TableOptions, std::less<>>;  // by table name
@@ -43,7 +45,8 @@ struct ProgramLayout {
   BatchLayout layout;
   std::map<std::string, size_t> key_sets;  // by table
 };
-ProgramLayout layout_of(const Program& program);  // throws ConfigError
+/// Of the inputs that its outputs depend on. Throws ConfigError.
+ProgramLayout layout_of(const Program& program);
 
 /// A pure program, its edges, and the tables that hold its parameters: the same bytes in every
 /// process of a job.

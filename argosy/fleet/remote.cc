@@ -25,8 +25,15 @@ Remote::Remote(int lookahead, const Plan& plan, const Strategy& strategy, const 
       plan_(plan),
       strategy_(strategy),
       client_(checked(wires, strategy)),
-      states_(plan, strategy.threads > 1),
-      store_(plan, states_, *client_) {}
+      states_(plan),
+      store_(plan, states_, *client_) {
+  states_.set_shared(strategy.threads > 1);
+}
+
+void Remote::set_threads(int threads) {
+  strategy_.threads = threads;
+  states_.set_shared(threads > 1);
+}
 
 Remote::Flight& Remote::flight(Batch& batch) {
   if (batch.carried == nullptr) batch.carried = std::make_unique<Flight>();

@@ -35,6 +35,7 @@ class RemoteStore final : public TableStore {
 /// What the modes with servers share: where the values of a batch come from and go to.
 class Remote : public Communicator {
  public:
+  void set_threads(int threads) override;
   void fetch(Batch& batch, Purpose purpose) override;
   void deliver(Batch& batch, const Edge& edge, const Tensor& value) override;
   void pass(Pass event) override;
@@ -70,7 +71,7 @@ class Remote : public Communicator {
 
  private:
   const Plan& plan_;
-  const Strategy strategy_;
+  Strategy strategy_;
   std::shared_ptr<PsClient> client_;
   WorkerStates states_;
   RemoteStore store_;

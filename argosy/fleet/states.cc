@@ -6,7 +6,7 @@
 
 namespace argosy {
 
-WorkerStates::WorkerStates(const Plan& plan, bool shared) : plan_(plan), shared_(shared) {
+WorkerStates::WorkerStates(const Plan& plan) : plan_(plan) {
   for (const VarDesc& desc : plan.states) {
     Tensor& state = states_.emplace_back(desc.type.shape, desc.type.dtype);
     const RandomStream stream =

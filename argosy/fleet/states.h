@@ -13,8 +13,10 @@ namespace argosy {
 /// Thread safety: full.
 class WorkerStates {
  public:
-  /// `shared` by several threads: each computes on a copy, as others may change them meanwhile.
-  WorkerStates(const Plan& plan, bool shared);
+  explicit WorkerStates(const Plan& plan);
+
+  /// By several threads: each computes on a copy, as others may change them meanwhile.
+  void set_shared(bool shared) { shared_ = shared; }
 
   void fetch(Batch& batch);
   static void deliver(Batch& batch, const Edge& edge, const Tensor& value) {
@@ -26,7 +28,7 @@ class WorkerStates {
 
  private:
   const Plan& plan_;
-  const bool shared_;
+  bool shared_ = false;
   Mutex mutex_;  // guards the content of states_
   std::vector<Tensor> states_;
 };

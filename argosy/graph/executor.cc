@@ -93,15 +93,10 @@ class Executor::Compiled {
 
  private:
   void find_needed() {
-    std::vector<bool> needed(program.vars.size());
-    for (VarId id : program.outputs) needed[id.index()] = true;
-    for (size_t n = program.nodes.size(); n-- > 0;) {
-      const Node& node = program.nodes[n];
-      if (std::ranges::none_of(node.out, [&](VarId id) { return needed[id.index()]; })) continue;
-      for (VarId id : node.in) needed[id.index()] = true;
-      live_.push_back(n);
-    }
-    std::ranges::reverse(live_);
+    const std::vector<bool> needed = needed_variables(program);
+    for (size_t n = 0; n < program.nodes.size(); ++n)
+      if (std::ranges::any_of(program.nodes[n].out, [&](VarId id) { return needed[id.index()]; }))
+        live_.push_back(n);
     for (size_t i = 0; i < program.vars.size(); ++i)
       if (needed[i] && program.vars[i].kind != VarKind::temp)
         fed_.push_back({static_cast<int32_t>(i)});

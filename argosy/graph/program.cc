@@ -75,6 +75,16 @@ Program Program::for_inference(std::vector<VarId> wanted) const {
   return result;
 }
 
+std::vector<bool> needed_variables(const Program& program) {
+  std::vector<bool> needed(program.vars.size());
+  for (const VarId id : program.outputs) needed[id.index()] = true;
+  for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
+    if (std::ranges::none_of(node->out, [&](VarId id) { return needed[id.index()]; })) continue;
+    for (const VarId id : node->in) needed[id.index()] = true;
+  }
+  return needed;
+}
+
 std::string signature(const Program& program, const Node& node) {
   std::ostringstream out;
   out << node.op->name << '(';

@@ -89,6 +89,9 @@ struct Program {
   friend bool operator==(const Program& a, const Program& b) { return a.text() == b.text(); }
 };
 
+/// By variable: whether the outputs depend on it.
+std::vector<bool> needed_variables(const Program& program);
+
 /// "linear(f32[-1,13], f32[13,1])", for messages.
 std::string signature(const Program& program, const Node& node);
 

@@ -18,25 +18,34 @@ Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions&
     check<ConfigError>(std::ranges::find(known, name) != known.end(),
                        "fetch_list: the model has no ", "figure '", name, "', it has ",
                        fmt::format("{}", fmt::join(known, ", ")));
+  const auto print = [&](const std::string& line) {
+    if (options.print) return options.print(line);
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
   FitOptions fit;
   fit.show = nullptr;
   fit.on_step_every = options.print_period;
   fit.on_step = [&](const Progress& progress) {
     for (size_t i = 0; i < options.fetch_list.size(); ++i) {
       const std::string& name = options.fetch_list[i];
-      fmt::print(options.out, "step {}\t{}\t{:.6f}\n", progress.step,
-                 options.fetch_info.empty() ? name : options.fetch_info[i], progress.metric(name));
+      print(fmt::format("step {}\t{}\t{:.6f}", progress.step,
+                        options.fetch_info.empty() ? name : options.fetch_info[i],
+                        progress.metric(name)));
     }
-    std::fflush(options.out);
     return Next::go_on;
   };
+  if (options.after_step)
+    fit.progress_due = [&] {
+      options.after_step();
+      return false;
+    };
   Progress last = trainer.fit(data, fit);
-  for (const std::string& note : data.notes()) fmt::print(options.out, "{}\n", note);
+  for (const std::string& note : data.notes()) print(note);
   if (options.debug)
-    fmt::print(options.out,
-               "{} steps, mean read time: {:.6f}s, IO percent: {:.2f}, {:.2f} instances/s\n",
-               last.step, last.reading / static_cast<double>(last.step),
-               100 * last.reading / last.seconds, last.samples_per_second());
+    print(fmt::format("{} steps, mean read time: {:.6f}s, IO percent: {:.2f}, {:.2f} instances/s",
+                      last.step, last.reading / static_cast<double>(last.step),
+                      100 * last.reading / last.seconds, last.samples_per_second()));
   return last;
 }
 

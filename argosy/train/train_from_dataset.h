@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,10 @@ struct FetchOptions {
   std::vector<std::string> fetch_info = {};  // what to call each; empty: its name
   uint64_t print_period = 100;               // steps
   bool debug = false;                        // also say how long reading and computing took
-  std::FILE* out = stdout;
+  /// Takes each line; none: standard output.
+  std::function<void(const std::string&)> print = {};
+  /// Called after each step; what it throws ends the pass.
+  std::function<void()> after_step = {};
 };
 
 /// One pass over the data, as Executor.train_from_dataset of Paddle: prints the fetched figures

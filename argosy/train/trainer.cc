@@ -64,7 +64,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
   RecordedModel result;
   Builder g;
   const ModelOutputs outputs = model(g);
-  check<ConfigError>(static_cast<bool>(outputs.loss), "the model gave back no loss");
+  check<ConfigError>(outputs.loss || !g.program().nodes.empty(), "the model gave back no loss");
   const auto publish = [&](const std::string& name, Var var) {
     if (g.program().var(var.id).name.empty()) g.name(var, name);
     g.output(var);
@@ -74,7 +74,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
     result.measures.means.push_back(var.id);
     publish(name, var);
   };
-  measure("loss", outputs.loss);
+  if (outputs.loss) measure("loss", outputs.loss);
   for (const auto& [name, var] : outputs.metrics) measure(name, var);
   for (const auto& [name, var] : outputs.predictions) {
     if (g.program().var(var.id).name.empty()) g.name(var, name);
@@ -88,7 +88,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
     g.output(spec.label);
     if (spec.group) g.output(spec.group);
   }
-  g.backward(outputs.loss);
+  if (outputs.loss) g.backward(outputs.loss);
   result.plan = make_plan(g.program(), options.optimizer, options.seed, options.tables);
   return result;
 }
@@ -118,6 +118,7 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
         plan_, measures_, static_cast<size_t>(options_.chunks), static_cast<size_t>(threads),
         Executor::Options{.check_nan = options_.check_nan});
   }
+  active_ = static_cast<size_t>(strategy.threads);
   for (int i = 0; i < strategy.threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(make_executor()));
     for (int j = 0; j <= communicator_->lookahead(); ++j)
@@ -133,10 +134,75 @@ Executor Trainer::make_executor() const {
   return Executor(plan_.worker, {.check_nan = options_.check_nan});
 }
 
+void Trainer::set_threads(int threads) {
+  check<ConfigError>(chunks_ == nullptr, "threads: they are fixed where they share a batch");
+  check<ConfigError>(threads > 0 && threads <= options_.strategy.threads, "threads is ", threads,
+                     ", expected 1 to ", options_.strategy.threads);
+  end_steps();
+  active_ = static_cast<size_t>(threads);
+  communicator_->set_threads(threads);
+}
+
+/// Steps on their own are a pass, which ends when something else begins.
+void Trainer::begin_step(Batch& batch) {
+  check<ConfigError>(!plan_.tables.empty(), "the model is only evaluated: it has no loss");
+  if (!std::exchange(stepping_, true)) {
+    activity_.begin(Doing::meeting);
+    communicator_->pass(Pass::begin);
+  }
+  communicator_->prepare(batch);
+}
+
+void Trainer::end_steps() {
+  if (!std::exchange(stepping_, false)) return;
+  communicator_->pass(Pass::thread_done);
+  communicator_->drain();
+  communicator_->pass(Pass::end);
+}
+
 std::span<const double> Trainer::step(Batch& batch) {
+  begin_step(batch);
   figures_->reset();
   step_whole(batch, *figures_);
   return figures_->means();
+}
+
+std::vector<Tensor> Trainer::step(Batch& batch, std::span<const VarId> fetch) {
+  std::unique_ptr<Worker>& worker = fetching_[{fetch.begin(), fetch.end()}];
+  if (worker == nullptr) {
+    Program program = plan_.worker;
+    for (const VarId id : fetch)
+      if (std::ranges::find(program.outputs, id) == program.outputs.end())
+        program.outputs.push_back(id);
+    worker =
+        std::make_unique<Worker>(Executor(std::move(program), {.check_nan = options_.check_nan}));
+  }
+  begin_step(batch);
+  batch.step = ++steps_;
+  activity_.begin(Doing::fetching);
+  communicator_->fetch(batch);
+  activity_.begin(Doing::computing);
+  compute(batch, *worker);
+  activity_.begin(Doing::sending);
+  communicator_->commit(batch);
+  std::vector<Tensor> values;
+  values.reserve(fetch.size());
+  for (const VarId id : fetch) values.push_back(worker->executor.value(id));
+  return values;
+}
+
+std::vector<Tensor> Trainer::infer(Batch& batch, std::span<const VarId> fetch) {
+  std::unique_ptr<Executor>& executor = inferring_[{fetch.begin(), fetch.end()}];
+  if (executor == nullptr)
+    executor = std::make_unique<Executor>(plan_.worker.for_inference({fetch.begin(), fetch.end()}),
+                                          Executor::Options{.check_nan = options_.check_nan});
+  activity_.begin(Doing::evaluating);
+  communicator_->fetch(batch, Purpose::inference);
+  executor->run(batch.feeds);
+  std::vector<Tensor> values;
+  values.reserve(fetch.size());
+  for (const VarId id : executor->program().outputs) values.push_back(executor->value(id));
+  return values;
 }
 
 /// On the calling thread, or in chunks.
@@ -336,20 +402,21 @@ void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
 }
 
 void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
+  end_steps();
   for (const auto& worker : workers_) {
     worker->read.clear();
     worker->reading = 0;
   }
   activity_.begin(Doing::meeting);
   communicator_->pass(Pass::begin);
-  if (workers_.size() == 1) {
+  if (active_ == 1) {
     run_alone(data, *workers_[0], epoch);
     communicator_->pass(Pass::thread_done);
   } else {
     std::vector<std::jthread> threads;
-    threads.reserve(workers_.size());
-    for (const auto& worker : workers_)
-      threads.emplace_back([&, worker = worker.get()] { run_worker(data, *worker, epoch); });
+    threads.reserve(active_);
+    for (size_t i = 0; i < active_; ++i)
+      threads.emplace_back([&, worker = workers_[i].get()] { run_worker(data, *worker, epoch); });
     threads.clear();
     if (epoch.failure) std::rethrow_exception(epoch.failure);
   }
@@ -429,6 +496,7 @@ std::vector<Metric> Trainer::evaluate(Dataset& data) {
 
 void Trainer::leave() {
   activity_.begin(Doing::ending);
+  end_steps();
   communicator_->pass(Pass::leave);
 }
 

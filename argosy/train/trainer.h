@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,7 +32,7 @@ struct MeterSpec {
 
 /// What a model function gives back.
 struct ModelOutputs {
-  Var loss;                                               // one number, a mean over the batch
+  Var loss;  // one number, a mean over the batch; none: the model is only evaluated
   std::vector<std::pair<std::string, Var>> metrics = {};  // one number each, a mean over the batch
   std::vector<MeterSpec> meters = {};
   std::vector<std::pair<std::string, Var>> predictions = {};  // what an exported model answers
@@ -106,8 +107,16 @@ class Trainer {
   Progress fit(Dataset& data, const FitOptions& options);
   /// One batch: updates the parameters, returns its loss and metrics in the order of the model.
   std::span<const double> step(Batch& batch);
+  /// The same on the calling thread, for the values of some variables of the plan's program, which
+  /// are good until the next call.
+  std::vector<Tensor> step(Batch& batch, std::span<const VarId> fetch);
+  /// These values in inference mode; nothing is updated.
+  std::vector<Tensor> infer(Batch& batch, std::span<const VarId> fetch);
   /// Means over a data set, in inference mode.
   std::vector<Metric> evaluate(Dataset& data);
+
+  /// Between epochs: so many threads compute from now on, at most those of the strategy.
+  void set_threads(int threads);
 
   /// Leaves the job, where there is one: no other worker waits for this one any more. Nothing may
   /// be trained or saved afterwards.
@@ -140,7 +149,10 @@ class Trainer {
     std::vector<Tensor> row_grads;  // by table: memory for the gradient of a sparse one's rows
   };
   struct Epoch;
+  using FetchList = std::vector<VarId>;
 
+  void begin_step(Batch& batch);
+  void end_steps();
   void compute(Batch& batch, Worker& worker);
   void step_eager(Batch& batch, Figures& figures);
   void make_room_for_rows(const Batch& batch, Worker& worker) const;
@@ -162,13 +174,17 @@ class Trainer {
   std::vector<std::string> prediction_names_;
   Plan plan_;
   std::unique_ptr<Communicator> communicator_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // one, or one for each thread
-  std::unique_ptr<class ChunkedCompute> chunks_;  // instead of workers
-  std::unique_ptr<Executor> evaluator_;           // made when first used
+  std::vector<std::unique_ptr<Worker>> workers_;              // one, or one for each thread
+  size_t active_ = 1;                                         // of these: the first ones compute
+  std::unique_ptr<class ChunkedCompute> chunks_;              // instead of workers
+  std::map<FetchList, std::unique_ptr<Worker>> fetching_;     // made when first used
+  std::map<FetchList, std::unique_ptr<Executor>> inferring_;  // made when first used
+  std::unique_ptr<Executor> evaluator_;                       // made when first used
   Measures evaluator_measures_;
   std::vector<const Edge*> edge_by_value_;  // by variable number, null where none
   std::optional<Figures> figures_;          // of the last step()
   std::atomic<uint64_t> steps_ = 0;
+  bool stepping_ = false;  // a pass is open that consists of step() calls
   Activity activity_;
 };
 

@@ -1,4 +1,6 @@
 #include "bindings.h"
+#include "recorder.h"
+#include "training.h"
 
 namespace argosy::python {
 namespace {
@@ -7,6 +9,10 @@ NB_MODULE(_core, module) {
   module.doc() = "The engine of argosy.";
   bind_errors(module);
   bind_script(module);
+  bind_recorder(module);
+  bind_datasets(module);
+  bind_training(module);
+  bind_fleet(module);
 }
 
 }  // namespace

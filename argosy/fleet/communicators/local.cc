@@ -66,15 +66,19 @@ class Local final : public Communicator {
   Local(const Plan& plan, const Strategy& strategy)
       : Communicator(0),
         plan_(plan),
-        shared_(strategy.threads > 1),
         accumulate_(strategy.accumulate),
-        states_(plan, shared_),
+        states_(plan),
         store_(plan, states_),
         accumulated_(plan, accumulate_) {
     check<ConfigError>(accumulate_ > 0, "accumulate must be positive, got ", accumulate_);
-    check<ConfigError>(accumulate_ == 1 || !shared_,
-                       "gradients of several batches are added up on one thread, got ",
-                       strategy.threads);
+    set_threads(strategy.threads);
+  }
+
+  void set_threads(int threads) override {
+    check<ConfigError>(accumulate_ == 1 || threads == 1,
+                       "gradients of several batches are added up on one thread, got ", threads);
+    shared_ = threads > 1;
+    states_.set_shared(shared_);
   }
 
   void prepare(Batch&) override {}
@@ -170,7 +174,7 @@ class Local final : public Communicator {
   }
 
   const Plan& plan_;
-  const bool shared_;  // by several threads
+  bool shared_ = false;  // by several threads
   const int accumulate_;
   WorkerStates states_;
   LocalStore store_;

@@ -1,0 +1,139 @@
+"""Saving, loading and looking into the values of static programs."""
+
+import os
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from argosy import _core
+from argosy.static._program import Program, Variable, default_main_program
+
+
+def save_persistables(executor: Any, dirname: str, main_program: Optional[Program] = None,
+                      filename: Optional[str] = None) -> None:
+    """All that training needs to go on: parameters, tables, optimizer state."""
+    _no_filename(filename)
+    _use(main_program).save(os.fspath(dirname))
+
+
+def load_persistables(executor: Any, dirname: str, main_program: Optional[Program] = None,
+                      filename: Optional[str] = None) -> None:
+    """What save_persistables wrote."""
+    _no_filename(filename)
+    _use(main_program).load(os.fspath(dirname))
+
+
+def save(program: Program, model_path: str, protocol: int = 4) -> None:
+    """As save_persistables, to the folder model_path + ".argosy"."""
+    _use(program).save(os.fspath(model_path) + ".argosy")
+
+
+def load(program: Program, model_path: str, executor: Any = None, var_list: Any = None) -> None:
+    """What save() wrote."""
+    if var_list is not None:
+        raise _core.ConfigError("load: var_list is not supported; all values are loaded")
+    _use(program).load(os.fspath(model_path) + ".argosy")
+
+
+def save_inference_model(path: str, feed_vars: Any, fetch_vars: Any, executor: Any = None,
+                         program: Optional[Program] = None, **configs: Any) -> None:
+    """What the fetched variables need, in inference mode, in a folder of this name."""
+    if configs:
+        raise _core.ConfigError(f"save_inference_model: {', '.join(configs)}: not supported")
+    fetch = fetch_vars if isinstance(fetch_vars, (list, tuple)) else [fetch_vars]
+    program = program if program is not None else fetch[0].program
+    program._use().export_inference(os.fspath(path), [v.name for v in fetch])
+
+
+class InferenceProgram:
+    """A loaded model; exe.run(program, feed, fetch_list=fetch_targets)."""
+
+    def __init__(self, path: str):
+        self._predictor = _core.Predictor(path)
+
+    def _run_feeds(self, feed: Dict[str, Any], names: Sequence[str]) -> List[np.ndarray]:
+        answers = self._predictor.run(feed)
+        return [answers[name] for name in names]
+
+
+def _no_filename(filename: Optional[str]) -> None:
+    if filename is not None:
+        raise _core.ConfigError(f"filename={filename!r}: values are saved in a folder, expected None")
+
+
+def _use(program: Optional[Program]) -> Any:
+    return (program if program is not None else default_main_program())._use()
+
+
+class ScopeTensor:
+    """The value of a variable; set() replaces it."""
+
+    def __init__(self, program: Program, name: str):
+        self._program, self._name = program, name
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self._program._use().value(self._name), dtype=dtype)
+
+    def shape(self) -> List[int]:
+        """Of the value."""
+        return list(np.shape(self))
+
+    def set(self, array: Any, place: Any = None) -> None:
+        """Replaces the value."""
+        self._program._use().set_value(self._name, np.asarray(array))
+
+
+class MeterTensor:
+    """A state of an AUC; set() to zeros forgets what was seen."""
+
+    def __init__(self, meter: Any):
+        self._meter = meter
+
+    def set(self, array: Any, place: Any = None) -> None:
+        """Zeros: forgets all batches."""
+        if np.any(np.asarray(array)):
+            raise _core.ConfigError("the state of an AUC can only be set to zeros")
+        self._meter.reset()
+
+
+class ScopeVariable:
+    """A variable that keeps its value between runs."""
+
+    def __init__(self, tensor: Any):
+        self._tensor = tensor
+
+    def get_tensor(self) -> Any:
+        """Its value."""
+        return self._tensor
+
+
+class Scope:
+    """Where values are kept between runs, by name."""
+
+    def __init__(self, program: Optional[Program] = None):
+        self._program = program
+
+    def find_var(self, name: str) -> Optional[ScopeVariable]:
+        """The variable, or None."""
+        program = self._program or default_main_program()
+        for meter in program._meters:
+            if meter.name in name:
+                return ScopeVariable(MeterTensor(meter))
+        if name in program._use().value_names():
+            return ScopeVariable(ScopeTensor(program, name))
+        return None
+
+    def var(self, name: str) -> ScopeVariable:
+        """The variable; raises where there is none."""
+        found = self.find_var(name)
+        if found is None:
+            raise _core.ConfigError(f"no variable '{name}' keeps a value")
+        return found
+
+
+_global_scope = Scope()
+
+
+def global_scope() -> Scope:
+    """The values of the default program."""
+    return _global_scope

@@ -1,0 +1,154 @@
+#include "argosy/train/fleet.h"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include "training.h"
+
+namespace argosy::python {
+
+using namespace nb::literals;
+
+namespace {
+
+using FleetPtr = std::shared_ptr<Fleet>;
+
+/// Of the seeds' strategies: what scripts call a_sync_configs stands beside a_sync.
+DistributedStrategy strategy_of(const nb::dict& dict) {
+  DistributedStrategy strategy;
+  const auto set = [&](const char* name, auto& field) {
+    if (dict.contains(name)) field = nb::cast<std::remove_reference_t<decltype(field)>>(dict[name]);
+  };
+  ASyncConfigs& configs = strategy.a_sync_configs;
+  set("a_sync", strategy.a_sync);
+  set("k_steps", configs.k_steps);
+  set("max_merge_var_num", configs.max_merge_var_num);
+  set("send_queue_size", configs.send_queue_size);
+  set("half_async", configs.half_async);
+  set("launch_barrier", configs.launch_barrier);
+  return strategy;
+}
+
+std::vector<Endpoint> endpoints(const std::vector<std::string>& texts) {
+  std::vector<Endpoint> result;
+  for (const std::string& text : texts) result.push_back(parse_endpoint(text));
+  return result;
+}
+
+/// A call that waits for other processes.
+template <class Work>
+void waiting(const FleetPtr& fleet, Work work) {
+  long_call([fleet, work](const StopAsked&) { work(*fleet); });
+}
+
+/// The same with a result.
+template <class Work>
+auto result_of(const FleetPtr& fleet, Work work) {
+  const auto result = std::make_shared<std::invoke_result_t<Work, Fleet&>>();
+  long_call([fleet, work, result](const StopAsked&) { *result = work(*fleet); });
+  return *result;
+}
+
+std::vector<VarId> minimize(const FleetPtr& fleet, const Recorder& recorder, const nb::dict& spec,
+                            const nb::dict& strategy) {
+  TrainingSpec made = training_spec(recorder, spec);
+  const Optimizer optimizer = made.options.optimizer;
+  fleet->distributed_optimizer(optimizer, strategy_of(strategy))
+      .minimize(std::move(made.recorded.model), std::move(made.options));
+  return std::move(made.recorded.now);
+}
+
+/// A fleet, and where its program's variables are now.
+struct PyFleet {
+  FleetPtr fleet = std::make_shared<Fleet>(engine_env());
+  std::vector<VarId> now = {};
+  std::shared_ptr<Training> training = {};
+
+  std::shared_ptr<Training> use() {
+    if (training == nullptr) {
+      waiting(fleet, [](Fleet& f) { f.trainer(); });
+      const bool waits = fleet->role().kind != RoleKind::local;
+      training = std::make_shared<Training>(fleet, fleet->trainer(), now, waits);
+    }
+    return training;
+  }
+};
+
+}  // namespace
+
+void bind_fleet(nb::module_& module) {
+  nb::class_<PyFleet> type(module, "Fleet", "This process in its job.");
+  type.def(nb::init<>())
+      .def("init", [](PyFleet& self) { self.fleet->init(); })
+      .def(
+          "init_role",
+          [](PyFleet& self, bool server, int index, int workers,
+             const std::vector<std::string>& servers) {
+            self.fleet->init(user_defined_role(server ? RoleKind::server : RoleKind::worker, index,
+                                               workers, endpoints(servers)));
+          },
+          "server"_a, "index"_a, "workers"_a, "servers"_a)
+      .def("role", [](PyFleet& self) { return self.fleet->role().text(); })
+      .def("is_local", [](PyFleet& self) { return self.fleet->role().kind == RoleKind::local; })
+      .def("is_server", [](PyFleet& self) { return self.fleet->is_server(); })
+      .def("is_worker", [](PyFleet& self) { return self.fleet->is_worker(); })
+      .def("is_first_worker", [](PyFleet& self) { return self.fleet->is_first_worker(); })
+      .def("worker_index", [](PyFleet& self) { return self.fleet->worker_index(); })
+      .def("worker_num", [](PyFleet& self) { return self.fleet->worker_num(); })
+      .def("server_index", [](PyFleet& self) { return self.fleet->server_index(); })
+      .def("server_num", [](PyFleet& self) { return self.fleet->server_num(); })
+      .def("worker_endpoints", [](PyFleet& self) { return self.fleet->worker_endpoints(); })
+      .def("server_endpoints", [](PyFleet& self) { return self.fleet->server_endpoints(); })
+      .def(
+          "minimize",
+          [](PyFleet& self, const Recorder& recorder, const nb::dict& spec,
+             const nb::dict& strategy) {
+            self.now = minimize(self.fleet, recorder, spec, strategy);
+          },
+          "recorder"_a, "spec"_a, "strategy"_a)
+      .def("training", &PyFleet::use)
+      .def("init_server",
+           [](PyFleet& self, const std::string& dir) { self.fleet->init_server(dir); })
+      .def("run_server",
+           [](PyFleet& self) { waiting(self.fleet, [](Fleet& f) { f.run_server(); }); })
+      .def("init_worker",
+           [](PyFleet& self) { waiting(self.fleet, [](Fleet& f) { f.init_worker(); }); })
+      .def("barrier_worker",
+           [](PyFleet& self) { waiting(self.fleet, [](Fleet& f) { f.barrier_worker(); }); })
+      .def("stop_worker",
+           [](PyFleet& self) { waiting(self.fleet, [](Fleet& f) { f.stop_worker(); }); })
+      .def("save_persistables",
+           [](PyFleet& self, const std::string& dir) {
+             waiting(self.fleet, [dir](Fleet& f) { f.save_persistables(dir); });
+           })
+      .def("load_model",
+           [](PyFleet& self, const std::string& dir) {
+             waiting(self.fleet, [dir](Fleet& f) { f.load_model(dir); });
+           })
+      .def("save_inference_model",
+           [](PyFleet& self, const std::string& dir, const std::vector<std::string>& predictions) {
+             waiting(self.fleet, [=](Fleet& f) { f.save_inference_model(dir, predictions); });
+           })
+      .def("shrink",
+           [](PyFleet& self, uint32_t threshold) {
+             return result_of(self.fleet, [=](Fleet& f) { return f.shrink(threshold); });
+           })
+      .def("all_reduce",
+           [](PyFleet& self, const std::vector<double>& values, const std::string& mode) {
+             return result_of(self.fleet,
+                              [=](Fleet& f) { return f.util().all_reduce(values, mode); });
+           })
+      .def("all_gather",
+           [](PyFleet& self, double value) {
+             return result_of(self.fleet, [=](Fleet& f) { return f.util().all_gather(value); });
+           })
+      .def("file_shard",
+           [](PyFleet& self, const std::vector<std::string>& files) {
+             return self.fleet->util().get_file_shard(files);
+           })
+      .def("global_shuffle",
+           [](PyFleet& self, const std::shared_ptr<FileData>& data, uint64_t seed) {
+             waiting(self.fleet, [=](Fleet& f) { global_shuffle(data->memory(), f, seed); });
+           });
+}
+
+}  // namespace argosy::python
