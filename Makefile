@@ -6,18 +6,20 @@ SOAK_KILLS ?= 100
 ctest = ctest --output-on-failure -j2 --test-dir
 build = cmake --build $(1) -j $(JOBS)
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
-sources = $(shell find argosy apps bench examples tests -name '*.h' -o -name '*.cc' 2>/dev/null)
+sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help setup build test demo bench format lint lint-quick sanitize sanitize-asan sanitize-tsan \
+.PHONY: help setup build test demo bench wheel format lint lint-quick sanitize sanitize-asan sanitize-tsan \
         sanitize-short sanitize-asan-short sanitize-tsan-short fuzz soak test-slurm test-mpi \
         test-fresh clean
 
 help: ## List the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
-setup: ## Install the Debian packages a build needs; at once when they are there
+setup: ## Install the Debian packages a build needs, and build/venv for Python; at once when they are there
 	@dev/setup.sh base
+	@dev/setup.sh python || true  # there is no Python package then, and the next line says so
+	@dev/setup_python.sh $(if $(filter setup,$(MAKECMDGOALS)),--again) build
 
 build: build/build.ninja ## Build everything; programs land in build/bin/
 	@$(call build,build)
@@ -39,6 +41,9 @@ bench: build ## Print the speed of this machine as JSON; each figure beside its 
 	build/bin/argosy bench rpc --json
 	build/bin/argosy bench ps --json
 	build/bin/argosy bench launch --json
+
+wheel: build ## Pack what is built into wheels for pip, in build/wheels/
+	@dev/wheels.sh build
 
 format: ## Rewrite the C++ files in the house format
 	@dev/setup.sh format
@@ -88,8 +93,10 @@ clean: ## Remove all build folders
 # One folder per preset: build/ is release, build-asan/ is asan, and so on.
 configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)"
 
-build/build.ninja: CMakePresets.json | setup
-	@$(call configure,release)
+build/build.ninja: CMakePresets.json build/python.options | setup
+	@$(call configure,release) $$(cat build/python.options)
+
+build/python.options: | setup ;
 
 build-fuzz/build.ninja: CMakePresets.json | setup
 	@dev/setup.sh fuzz

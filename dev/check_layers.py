@@ -53,9 +53,10 @@ THIRD_PARTIES = {
     "gtest/": "tests/ _test.cc /test_",
     "gmock/": "tests/ _test.cc /test_",
     "benchmark/": "bench/",
+    "nanobind/": "python/src/",
 }
 
-FOLDERS = ("argosy", "apps", "bench", "examples", "tests")
+FOLDERS = ("argosy", "apps", "bench", "examples", "python", "tests")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
 
@@ -75,7 +76,7 @@ def layer_rule_broken(file, header, quote):
             return 'own headers are included as "argosy/<layer>/<file>.h"'
         return None
     if layer is None:
-        return None  # programs, examples and the umbrella header stand above all layers
+        return None  # programs, examples, the Python extension and the umbrella header stand above all layers
     if header == "argosy/argosy.h":
         return "argosy/argosy.h is for users of the library, layers include what they use"
     if layer not in LAYERS:
@@ -146,6 +147,8 @@ def self_test():
         ("bench/mlp.cc", "<dnnl.hpp>", False),
         ("apps/argosy.cc", '"argosy/train/trainer.h"', False),
         ("argosy/argosy.h", '"argosy/train/trainer.h"', False),
+        ("python/src/eager.cc", '"argosy/graph/builder.h"', False),
+        ("python/src/bindings.h", "<nanobind/nanobind.h>", False),
         ("argosy/tensor/tensor.h", '"argosy/graph/program.h"', True),
         ("argosy/graph/fuse.cc", '"argosy/ops/op_support.h"', True),
         ("argosy/ps/table.h", '"argosy/tensor/tensor.h"', True),
@@ -161,6 +164,7 @@ def self_test():
         ("argosy/train/checkpoint.cc", "  <zlib.h>", True),
         ("examples/mnist_mlp.cc", "<CLI/CLI.hpp>", True),
         ("argosy/base/clock.h", "<gtest/gtest.h>", True),
+        ("argosy/graph/builder.h", "<nanobind/nanobind.h>", True),
     ]
     table_order()
     for file, header, bad in cases:

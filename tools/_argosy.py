@@ -1,23 +1,25 @@
-"""Hands a tool's command line over to the program argosy."""
+"""Hands a command line over to one of argosy's programs. Also installed as argosy._programs."""
 
 import os
 import shutil
 import sys
 
-_BESIDE = ("../../../bin", "../build/bin")  # installed in PREFIX/share/argosy/tools; in the source tree
+# From PREFIX/share/argosy/tools, the source tree, a build folder's package and a virtual environment's.
+_BESIDE = ("../../../bin", "../build/bin", "../../bin", "../../../../bin")
 
 
-def find_argosy():
-    """The program: ARGOSY, the one that these tools came with, or the one in PATH."""
+def find_program(name):
+    """Path of a program: what ARGOSY or FLEETRUN names, the one this file came with, or the one in PATH."""
     here = os.path.dirname(os.path.abspath(__file__))
-    candidates = [os.environ.get("ARGOSY", "")] + [os.path.join(here, folder, "argosy") for folder in _BESIDE]
-    for path in candidates + [shutil.which("argosy") or ""]:
+    folders = [os.path.join(here, folder) for folder in _BESIDE] + [os.path.dirname(sys.executable)]
+    candidates = [os.environ.get(name.upper(), "")] + [os.path.join(folder, name) for folder in folders]
+    for path in candidates + [shutil.which(name) or ""]:
         if os.access(path, os.X_OK):
             return os.path.normpath(path)
-    sys.exit("there is no program argosy beside these tools or in PATH, expected ARGOSY to name it")
+    sys.exit(f"there is no program {name} beside {here} or in PATH, expected {name.upper()} to name it")
 
 
 def run(verb):
     """Becomes `argosy VERB` with the rest of this command line."""
-    program = find_argosy()
+    program = find_program("argosy")
     os.execv(program, [program, verb] + sys.argv[1:])

@@ -47,8 +47,11 @@ std::string find_script(const std::string& script) {
                     "tools/trainer.py, tools/static_trainer.py, tools/static_ps_trainer.py");
 }
 
+/// Of the virtual environment that this program is installed in, else of PATH.
 std::string find_python() {
   const char* const given = std::getenv("ARGOSY_PYTHON");
+  const fs::path beside = own_folder() / "python3";
+  if (given == nullptr && is_executable(beside)) return beside;
   const std::string name = given == nullptr ? "python3" : given;
   std::string found = name.find('/') == std::string::npos ? in_path(name) : name;
   check<ConfigError>(is_executable(found), "there is no ", name, " to run a .py file");

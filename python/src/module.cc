@@ -7,6 +7,7 @@ namespace {
 
 NB_MODULE(_core, module) {
   module.doc() = "The engine of argosy.";
+  module.attr("__version__") = ARGOSY_VERSION;
   bind_errors(module);
   bind_script(module);
   bind_recorder(module);

@@ -1,0 +1,32 @@
+"""The import name `paddle` over argosy, for scripts that were written for PaddlePaddle."""
+
+import os as _os
+
+
+def _refuse_beside_paddlepaddle() -> None:
+    from importlib import metadata
+    for name in ("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"):
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+        raise ImportError(
+            f"this environment has {name} {version}, whose import name argosy-paddle also has; "
+            f"uninstall one of them, or use an environment without it")
+
+
+_refuse_beside_paddlepaddle()
+
+import argosy as _argosy  # noqa: E402
+from argosy import _core  # noqa: E402
+from paddle import _names  # noqa: E402
+
+_core.add_package(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+# The version whose names and defaults are followed, and ours.
+__version__ = f"2.6.2+argosy.{_argosy.__version__}"
+
+__getattr__, __dir__ = _names.lazy(
+    __name__,
+    modules=["v2"],
+)
