@@ -31,5 +31,6 @@ SourceLoc caller();
 // One for each file.
 void bind_errors(nb::module_& module);
 void bind_script(nb::module_& module);
+void bind_samples(nb::module_& module);
 
 }  // namespace argosy::python

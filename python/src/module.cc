@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   bind_datasets(module);
   bind_training(module);
   bind_fleet(module);
+  bind_samples(module);
 }
 
 }  // namespace

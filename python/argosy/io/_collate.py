@@ -1,0 +1,88 @@
+"""Samples to batches."""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, List
+
+import numpy as np
+
+from argosy import _mode
+
+
+def default_collate_fn(batch: Sequence) -> Any:
+    """One batch of a list of samples: numbers and arrays are stacked, field by field."""
+    return _collate(batch, "")
+
+
+def _collate(batch: Sequence, field: str) -> Any:
+    first = batch[0]
+    if hasattr(first, "numpy"):
+        return _stack([sample.numpy() for sample in batch], field)
+    if isinstance(first, np.ndarray):
+        return _stack(batch, field)
+    if isinstance(first, (numbers.Number, np.generic)):
+        return np.array(batch)
+    if isinstance(first, (str, bytes)):
+        return list(batch)
+    if isinstance(first, Mapping):
+        return {key: _collate([sample[key] for sample in batch], f"{field}['{key}']") for key in first}
+    if isinstance(first, Sequence):
+        width = len(first)
+        for i, sample in enumerate(batch):
+            if len(sample) != width:
+                raise ValueError(f"sample {i} of the batch has {len(sample)} fields{_of(field)}, the first has {width}")
+        return [_collate(column, f"{field}[{i}]") for i, column in enumerate(zip(*batch))]
+    raise TypeError(f"a sample{_of(field)} is a {type(first).__name__}, expected an array, a tensor, a number, "
+                    f"a text, or a list or dict of them; else give a collate_fn")
+
+
+def _of(field: str) -> str:
+    return f" in field {field}" if field else ""
+
+
+def _stack(arrays: Sequence[np.ndarray], field: str) -> np.ndarray:
+    shape = arrays[0].shape
+    for i, array in enumerate(arrays):
+        if array.shape != shape:
+            raise ValueError(f"sample {i} of the batch has shape {list(array.shape)}{_of(field)}, the first has "
+                             f"{list(shape)}; expected one shape, or a collate_fn that pads")
+    if not shape:
+        return np.array(arrays)
+    return np.concatenate(arrays).reshape((len(arrays),) + shape)  # quicker than np.stack
+
+
+def default_convert_fn(sample: Any) -> Any:
+    """A sample whose numbers are arrays; for a loader without batches."""
+    if hasattr(sample, "numpy"):
+        return sample.numpy()
+    if isinstance(sample, (numbers.Number, np.generic)):
+        return np.array(sample)
+    if isinstance(sample, Mapping):
+        return {key: default_convert_fn(value) for key, value in sample.items()}
+    if isinstance(sample, Sequence) and not isinstance(sample, (str, bytes)):
+        return [default_convert_fn(value) for value in sample]
+    return sample
+
+
+def values_of(batch: Any) -> Any:
+    """Arrays as the mode wants them: tensors in dynamic mode, arrays in static mode."""
+    if _mode.in_static_mode():
+        return batch
+    import argosy
+    return _map_arrays(argosy.to_tensor, batch)
+
+
+def arrays_of(batch: Any) -> Any:
+    """A batch that can travel between processes: tensors become arrays."""
+    return default_convert_fn(batch)
+
+
+def _map_arrays(function: Callable, batch: Any) -> Any:
+    if isinstance(batch, np.ndarray):
+        return function(batch)
+    if isinstance(batch, Mapping):
+        return {key: _map_arrays(function, value) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        mapped: List[Any] = [_map_arrays(function, value) for value in batch]
+        return mapped if isinstance(batch, list) else tuple(mapped)
+    return batch
