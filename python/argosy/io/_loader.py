@@ -50,7 +50,7 @@ class DataLoader:
         self.batch_sampler = self._sampler(batch_sampler, shuffle)
         self._iterable = isinstance(dataset, IterableDataset)
         self._names = feed_names(feed_list)
-        self._workers: Optional[Workers] = None
+        self._idle: Optional[Workers] = None  # persistent workers between two passes
 
     @staticmethod
     def from_generator(feed_list: Optional[Sequence[Any]] = None, capacity: Optional[int] = None,
@@ -108,18 +108,21 @@ class DataLoader:
         return map(batch_maker(self.dataset, self.collate_fn, self.batch_sampler is not None), self._tasks())
 
     def _by_workers(self) -> Iterator[Any]:
-        workers = self._workers or Workers(self._job(), self.num_workers, self.prefetch_factor, self.timeout)
-        self._workers = workers if self.persistent_workers else None
-        finished = False
+        # A pass has the workers for itself; another one that begins before it has ended gets new ones.
+        workers, self._idle = self._idle, None
+        if workers is None:
+            workers = Workers(self._job(), self.num_workers, self.prefetch_factor, self.timeout)
+        usable = False
         try:
             yield from workers.batches(self._tasks(), self.persistent_workers)
-            finished = True
+            usable = True
         except GeneratorExit:
-            finished = True
+            usable = True
             raise
         finally:
-            if not finished or not self.persistent_workers:
-                self._workers = None
+            if usable and self.persistent_workers and self._idle is None:
+                self._idle = workers
+            else:
                 workers.close()
 
     def _job(self) -> "dict[str, Any]":
