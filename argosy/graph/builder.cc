@@ -47,6 +47,18 @@ Var Builder::variable(VarDesc desc, SourceLoc at) {
   return {this, {static_cast<int32_t>(program_.vars.size() - 1)}};
 }
 
+Var Builder::given(const Tensor& value) {
+  check<ConfigError>(eager(), "a value is given to a program that is recorded, not run");
+  values_.push_back(value);
+  program_.vars.push_back({.name = "",
+                           .type = {value.shape(), value.dtype()},
+                           .kind = VarKind::input,
+                           .init = "",
+                           .from = "",
+                           .at = {}});
+  return {this, {static_cast<int32_t>(program_.vars.size() - 1)}};
+}
+
 std::vector<Var> Builder::apply_all(std::string_view op, std::span<const Var> in, Attrs attrs,
                                     SourceLoc at) {
   const LocationScope scope(*this, at);

@@ -72,6 +72,9 @@ class Builder {
                     at);
   }
 
+  /// A variable without a name over this value; eager only.
+  Var given(const Tensor& value);
+
   std::vector<Var> apply_all(std::string_view op, std::span<const Var> in, Attrs attrs = {},
                              SourceLoc at = SourceLoc::current());
   /// For the many ops with one result.

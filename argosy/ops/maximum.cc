@@ -6,7 +6,7 @@ namespace argosy::ops {
 namespace {
 
 void run(const RunCtx& c) {
-  by_float(c.in(0).dtype(), [&](auto zero) {
+  by_number(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     zip<T, T>(c.in(0), c.in(1), c.out(0), [](T a, T b) { return a < b || b != b ? b : a; });
   });
@@ -35,6 +35,7 @@ std::vector<OpExample> examples() {
   return {
       {.in = {spread_tensor({3, 4}), between({3, 4}, 2)}, .batched = {0, 1}, .refused = refused},
       {.in = {spread_tensor({3, 4}), between({4}, 2)}},
+      {.in = {integers({3, 2}, {1, -2, 3, -4, 5, 6}), integers({2}, {3, 4})}},
       {.in = {spread_tensor({3, 1}), between({3, 4}, 2)}, .batched = {0, 1}}};
 }
 
@@ -44,7 +45,7 @@ std::vector<OpDef> maximum() {
   return {{.name = "maximum",
            .inputs = 2,
            .trait = OpTrait::elementwise,
-           .infer = broadcast_all,
+           .infer = broadcast_numbers,
            .run = run,
            .grad = grad,
            .examples = examples}};

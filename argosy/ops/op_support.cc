@@ -19,6 +19,11 @@ void same_float(const InferCtx& c) {
 
 void broadcast_all(const InferCtx& c) {
   expect_float(c, 0);
+  broadcast_numbers(c);
+}
+
+void broadcast_numbers(const InferCtx& c) {
+  expect_number(c, 0);
   Shape shape = c.in[0].shape;
   for (size_t i = 1; i < c.in.size(); ++i) {
     expect_same_type(c, 0, i);
@@ -40,6 +45,12 @@ void expect_rank(const InferCtx& c, size_t input, int rank) {
 void expect_same_type(const InferCtx& c, size_t a, size_t b) {
   check<ConfigError>(c.in[a].dtype == c.in[b].dtype, "inputs ", a, " and ", b,
                      " must have one type, got ", c.in[a], " and ", c.in[b]);
+}
+
+void expect_number(const InferCtx& c, size_t input) {
+  check<ConfigError>(is_float(c.in[input].dtype) || c.in[input].dtype == DType::i32 ||
+                         c.in[input].dtype == DType::i64,
+                     "input ", input, " must be f32, f64, i32 or i64, got ", c.in[input]);
 }
 
 void expect_integer(const InferCtx& c, size_t input) {

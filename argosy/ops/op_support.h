@@ -18,13 +18,16 @@ namespace argosy::ops {
 void same_as_first(const InferCtx& c);
 /// The same, and the input must be f32 or f64.
 void same_float(const InferCtx& c);
-/// Element-wise over two or more inputs of one type, which broadcast.
+/// Element-wise over two or more float inputs of one type, which broadcast.
 void broadcast_all(const InferCtx& c);
+/// The same over floats or integers.
+void broadcast_numbers(const InferCtx& c);
 
 void expect_float(const InferCtx& c, size_t input);
 void expect_rank(const InferCtx& c, size_t input, int rank);
 void expect_same_type(const InferCtx& c, size_t a, size_t b);
 void expect_integer(const InferCtx& c, size_t input);  // i32 or i64
+void expect_number(const InferCtx& c, size_t input);   // f32, f64, i32 or i64
 bool dims_agree(int64_t a, int64_t b);                 // equal, or one is kAny
 
 /// Calls f with a value of float or double, by the type: by_float(t, [&](auto zero) { ... }).
@@ -51,6 +54,13 @@ void by_integer(DType dtype, F f) {
     default:
       fail<ConfigError>("expected i32 or i64, got ", dtype);
   }
+}
+
+/// The same over floats and integers.
+template <class F>
+void by_number(DType dtype, F f) {
+  if (is_float(dtype)) return by_float(dtype, f);
+  by_integer(dtype, f);
 }
 
 /// The same over every type.

@@ -5,7 +5,7 @@ namespace argosy::ops {
 namespace {
 
 void run(const RunCtx& c) {
-  by_float(c.in(0).dtype(), [&](auto zero) {
+  by_number(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     zip<T, T>(c.in(0), c.in(1), c.out(0), [](T a, T b) { return a - b; });
   });
@@ -23,6 +23,7 @@ std::vector<OpExample> examples() {
   return {{.in = {random_tensor({3, 4}), random_tensor({3, 4}, 2)},
            .batched = {0, 1},
            .refused = refused},
+          {.in = {integers({3, 2}, {1, -2, 3, -4, 5, 6}), integers({2}, {3, 4})}},
           {.in = {random_tensor({3, 4}), random_tensor({4}, 2)}},
           {.in = {random_tensor({3, 1}), random_tensor({3, 4}, 2)}, .batched = {0, 1}}};
 }
@@ -33,7 +34,7 @@ std::vector<OpDef> sub() {
   return {{.name = "sub",
            .inputs = 2,
            .trait = OpTrait::elementwise,
-           .infer = broadcast_all,
+           .infer = broadcast_numbers,
            .run = run,
            .grad = grad,
            .examples = examples}};

@@ -4,8 +4,13 @@
 namespace argosy::ops {
 namespace {
 
+void infer(const InferCtx& c) {
+  expect_number(c, 0);
+  c.out = {{reduced_shape(c.in[0].shape, c.attrs), c.in[0].dtype}};
+}
+
 void run(const RunCtx& c) {
-  by_float(c.in(0).dtype(), [&](auto zero) {
+  by_number(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     auto y = c.out(0).as<T>();
     std::ranges::fill(y, T{0});
@@ -24,14 +29,14 @@ std::vector<OpExample> examples() {
       {.in = {x}},
       {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{1}}}, .refused = {{{{3}, DType::f64}}}},
       {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{0, 2}}, {"keepdim", int64_t{1}}}},
-      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}}};
+      {.in = {x}, .attrs = {{"axes", std::vector<int64_t>{-1}}}},
+      {.in = {integers({3, 2}, {1, 2, 3, 4, 5, 6})}, .attrs = {{"axes", std::vector<int64_t>{1}}}}};
 }
 
 }  // namespace
 
 std::vector<OpDef> sum() {
-  return {
-      {.name = "sum", .infer = infer_reduction, .run = run, .grad = grad, .examples = examples}};
+  return {{.name = "sum", .infer = infer, .run = run, .grad = grad, .examples = examples}};
 }
 
 }  // namespace argosy::ops

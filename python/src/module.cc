@@ -15,6 +15,8 @@ NB_MODULE(_core, module) {
   bind_training(module);
   bind_fleet(module);
   bind_samples(module);
+  bind_eager(module);
+  bind_stepper(module);
 }
 
 }  // namespace
