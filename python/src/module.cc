@@ -6,6 +6,7 @@ namespace argosy::python {
 namespace {
 
 NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // default programs live until the process ends
   module.doc() = "The engine of argosy.";
   module.attr("__version__") = ARGOSY_VERSION;
   bind_errors(module);

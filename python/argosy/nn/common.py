@@ -1,8 +1,10 @@
 """Layers with parameters, and functions as layers."""
 
+import copy
+
 import numpy as np
 
-from argosy import _core
+from argosy import _core, unique_name
 from argosy._apply import Tensor
 from argosy._mode import in_static_mode
 from argosy.nn import functional as F
@@ -39,17 +41,35 @@ class Embedding(Layer):
                              padding_idx + (num_embeddings if padding_idx < 0 else 0))
         if self._padding_idx is not None and not 0 <= self._padding_idx < num_embeddings:
             raise _core.ConfigError(f"Embedding: padding_idx {padding_idx} of {num_embeddings} rows")
+        self._static_attr = None
+        if sparse and in_static_mode():
+            self._static_attr = _table_attr(weight_attr, self._full_name)
+            return
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
         if self._padding_idx is not None and isinstance(self.weight, Tensor):
             self.weight.numpy()[self._padding_idx] = 0.0
 
     def forward(self, x):
         """The rows that x names."""
+        if self._static_attr is not None:
+            from argosy.static.nn import embedding
+
+            return embedding(x, self._sizes, True, padding_idx=self._padding_idx,
+                             param_attr=self._static_attr)
         return F.embedding(x, self.weight, self._padding_idx, self._sparse)
 
     def extra_repr(self):
         """Its sizes."""
         return f"{self._sizes[0]}, {self._sizes[1]}, sparse={self._sparse}"
+
+
+def _table_attr(attr, layer):
+    """The same with a name, which every use of the table knows it by."""
+    from argosy._parameters import ParamAttr
+
+    named = copy.copy(ParamAttr.of(attr))
+    named.name = named.name or unique_name.generate(f"{layer}.w")
+    return named
 
 
 class Dropout(Layer):

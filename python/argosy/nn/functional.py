@@ -143,9 +143,7 @@ def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=No
         raise _core.ConfigError("dropout: axis= is not supported")
     if not training and mode == "upscale_in_train" or p == 0:
         return x
-    attrs = {"p": float(p), "mode": mode}
-    if not training:
-        attrs["is_test"] = 1
+    attrs = {"p": float(p), "mode": mode, "is_test": int(not training)}
     return named(apply_one("dropout", [x], attrs), name)
 
 

@@ -198,7 +198,7 @@ _SAFE = {("float64", "float32"), ("int32", "int64"), ("float16", "float32")}
 def _fed(program: Program, name: str, value: Any) -> Any:
     variable = program._variables.get(name)
     if variable is None:
-        known = ", ".join(v for v in program._variables if program._variables[v].stop_gradient)
+        known = ", ".join(v.name for v in program.list_vars() if v.is_data)
         raise _core.ConfigError(f"feed '{name}': the program has no such variable, it has {known}")
     array = np.asarray(value)
     wanted = variable.dtype

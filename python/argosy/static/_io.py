@@ -76,7 +76,7 @@ class ScopeTensor:
 
     def shape(self) -> List[int]:
         """Of the value."""
-        return list(np.shape(self))
+        return list(self.__array__().shape)
 
     def set(self, array: Any, place: Any = None) -> None:
         """Replaces the value."""

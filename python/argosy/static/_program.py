@@ -18,8 +18,9 @@ class Variable(Operators):
     """A place in a recorded program: an input, a parameter or the result of an operator."""
 
     def __init__(self, program: "Program", number: int, name: str, *, stop_gradient: bool = False,
-                 persistable: bool = False, lod_level: int = 0):
+                 persistable: bool = False, lod_level: int = 0, is_data: bool = False):
         self.program = program
+        self.is_data = is_data  # fed with each batch
         self.name = name
         self.stop_gradient = stop_gradient
         self.persistable = persistable
@@ -216,7 +217,8 @@ class Program:
         number = self._recorder.input(name, list(shape), engine_name(dtype))
         if known is not None:
             return known
-        return self._add(Variable(self, number, name, stop_gradient=True, lod_level=lod_level))
+        return self._add(Variable(self, number, name, stop_gradient=True, lod_level=lod_level,
+                                  is_data=True))
 
     def _parameter(self, name: str, shape: Sequence[int], dtype: str, init: str, trainable: bool,
                    attr: Any) -> Variable:

@@ -9,9 +9,7 @@ from argosy._apply import apply_one
 from argosy._parameters import ParamAttr, create_parameter
 from argosy.nn import functional as F
 from argosy.nn.initializer import Initializer, XavierUniform
-from argosy.static._program import Lookup, Parameter, Program, Variable
-
-_VIEWS = ("reshape", "squeeze", "unsqueeze", "cast")
+from argosy.static._program import Lookup, Variable
 
 
 def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bias_attr: Any = None,
@@ -20,14 +18,13 @@ def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bi
     inputs = list(x) if isinstance(x, (list, tuple)) else [x]
     layer = name or unique_name.generate("fc")
     attrs = weight_attr if isinstance(weight_attr, (list, tuple)) else [weight_attr] * len(inputs)
+    flat = [_flattened(value, num_flatten_dims) for value in inputs]
+    weights = [create_parameter([x.shape[-1], size], "float32", attr, name_hint=layer)
+               for (x, _), attr in zip(flat, attrs)]
     bias = create_parameter([size], "float32", bias_attr, is_bias=True, name_hint=layer)
     total = None
-    for number, (value, attr) in enumerate(zip(inputs, attrs)):
-        flat, outer = _flattened(value, num_flatten_dims)
-        weight = create_parameter([flat.shape[-1], size], "float32", attr, name_hint=layer)
-        operands = [flat, weight]
-        if number == 0 and bias is not None:
-            operands.append(bias)
+    for (value, outer), weight in zip(flat, weights):
+        operands = [value, weight] + ([bias] if total is None and bias is not None else [])
         out = apply_one("linear", operands, {})
         out = out if outer is None else out.reshape(outer + [size])
         total = out if total is None else total + out
@@ -111,12 +108,8 @@ def _layer(attr: ParamAttr) -> str:
 
 def _fed_ids(ids: Variable) -> Optional[Variable]:
     """The fed variable of one id for each instance, or of any number of them."""
-    program: Program = ids.program
-    fed = program._variables.get(getattr(ids, "_view_of", ids.name))
-    one_each = len(ids.shape) <= 2 and (len(ids.shape) == 1 or ids.shape[1] in (1, -1))
-    is_fed = fed is not None and not isinstance(fed, Parameter) and not fed.persistable \
-        and fed.stop_gradient
-    return fed if is_fed and (one_each or fed.lod_level > 0) else None
+    one_each = len(ids.shape) == 1 or (len(ids.shape) == 2 and ids.shape[1] in (1, -1))
+    return ids if ids.is_data and (one_each or ids.lod_level > 0) else None
 
 
 def sequence_pool(input: Variable, pool_type: str, is_test: bool = False,

@@ -1,0 +1,5 @@
+"""Parts of fleet by their own names."""
+
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__, modules=["role_maker"])
