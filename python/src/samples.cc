@@ -32,6 +32,9 @@ void bind_samples(nb::module_& module) {
   module.def("data_folder", &data_folder, "name"_a,
              "The folder of a data set below ARGOSY_DATA; empty where there is none.");
   module.def(
+      "read_idx", [](const std::string& path) { return array_of(read_idx(*real_env(), path)); },
+      "path"_a, "The array of an IDX file of unsigned bytes, plain or packed.");
+  module.def(
       "mnist_samples", [](const std::string& folder) { return load(&mnist_samples, folder); },
       "folder"_a, "Arrays to train and to test with, and where they come from.");
   module.def(

@@ -67,10 +67,12 @@ def test_feed_dicts_are_named_by_the_feed_list():
     class Named:
         name = "y"
 
-    loader = io.DataLoader(Squares(4), feed_list=["x", Named()], batch_size=2, return_list=False, places="cpu")
+    loader = io.DataLoader(Squares(4), feed_list=["x", Named()], batch_size=2, return_list=False,
+                           places="cpu")
     batch = next(iter(loader))
     assert sorted(batch) == ["x", "y"] and batch["y"].tolist() == [0, 1]
-    loader = io.DataLoader(Squares(4), feed_list=["x", "y"], batch_size=2, return_list=False, places=["cpu"])
+    loader = io.DataLoader(Squares(4), feed_list=["x", "y"], batch_size=2, return_list=False,
+                           places=["cpu"])
     assert [sorted(feed) for feed in next(iter(loader))] == [["x", "y"]]
     loader = io.DataLoader(Squares(4), feed_list=["x"], return_list=False)
     with pytest.raises(ValueError, match="2 fields, but the feed_list has 1 names: x"):
@@ -125,7 +127,8 @@ def test_shapes_that_do_not_fit_are_named():
         def __getitem__(self, index):
             return np.zeros([index + 1])
 
-    with pytest.raises(ValueError, match=r"sample 1 of the batch has shape \[2\], the first has \[1\]"):
+    with pytest.raises(ValueError,
+                       match=r"sample 1 of the batch has shape \[2\], the first has \[1\]"):
         next(iter(io.DataLoader(Ragged(4), batch_size=2)))
 
 
@@ -146,8 +149,13 @@ def test_collate_functions_and_nested_samples():
             return {"a": index, "b": [np.ones(2), "text"], "c": 0.5}
 
     batch = next(iter(io.DataLoader(Dicts(2), batch_size=2)))
-    assert batch["a"].tolist() == [0, 1] and batch["b"][0].shape == (2, 2) and batch["b"][1] == ["text", "text"]
-    loader = io.DataLoader(Squares(4), batch_size=2, collate_fn=lambda samples: sum(int(s[1]) for s in samples))
+    assert batch["a"].tolist() == [0, 1] and batch["b"][0].shape == (2, 2)
+    assert batch["b"][1] == ["text", "text"]
+
+    def total(samples):
+        return sum(int(sample[1]) for sample in samples)
+
+    loader = io.DataLoader(Squares(4), batch_size=2, collate_fn=total)
     assert list(loader) == [1, 13]
 
 
@@ -166,7 +174,8 @@ def test_samplers():
 def test_ranks_share_the_batches_of_a_distributed_sampler():
     parts = []
     for rank in range(3):
-        sampler = io.DistributedBatchSampler(Squares(20), 4, num_replicas=3, rank=rank, shuffle=True)
+        sampler = io.DistributedBatchSampler(Squares(20), 4, num_replicas=3, rank=rank,
+                                             shuffle=True)
         sampler.set_epoch(7)
         batches = list(sampler)
         assert len(batches) == len(sampler) == 2
@@ -179,7 +188,8 @@ def test_ranks_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
     monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
     assert list(io.DistributedBatchSampler(Squares(8), 2)) == [[2, 3], [6, 7]]
-    assert firsts(io.DataLoader(Squares(8), batch_size=4)) == list(range(8))  # a plain loader is not split
+    plain = io.DataLoader(Squares(8), batch_size=4)  # it is not split
+    assert firsts(plain) == list(range(8))
     monkeypatch.setenv("PADDLE_TRAINER_ID", "2")
     with pytest.raises(ValueError, match="rank is 2 of 2"):
         io.DistributedBatchSampler(Squares(8), 2)
@@ -187,7 +197,8 @@ def test_ranks_come_from_the_environment(monkeypatch):
 
 def test_data_sets_are_split_and_joined():
     parts = io.random_split(Squares(10), [7, 3])
-    assert sorted(int(sample[1]) for part in parts for sample in part_samples(part)) == [i * i for i in range(10)]
+    squares = [int(sample[1]) for part in parts for sample in part_samples(part)]
+    assert sorted(squares) == [i * i for i in range(10)]
     assert [len(part) for part in io.random_split(Squares(10), [0.75, 0.25])] == [8, 2]
     with pytest.raises(ValueError, match="sum up to 8, expected the data set's 10"):
         io.random_split(Squares(10), [5, 3])

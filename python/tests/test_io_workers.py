@@ -51,7 +51,8 @@ class Split(io.IterableDataset):
 def alive(process):
     """Whether a process runs; a zombie does not."""
     try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")",
+                                                                        1)[1].split()[0] not in "ZX"
     except FileNotFoundError:
         return False
 
@@ -101,7 +102,8 @@ def test_what_the_test_defines_travels_by_value():
     np.random.seed(0)
     loader = io.DataLoader(Local(4), num_workers=2, batch_size=2,
                            worker_init_fn=lambda number: os.environ.update(WORKER=str(number)),
-                           collate_fn=lambda rows: [np.array(column) for column in zip(*rows)] + [os.environ["WORKER"]])
+                           collate_fn=lambda rows: [np.array(column) for column in zip(*rows)]
+                           + [os.environ["WORKER"]])
     first, second = loader
     assert first[0].tolist() == [0, 3] and second[0].tolist() == [6, 9]
     assert first[3] == "0" and second[3] == "1"
@@ -118,7 +120,8 @@ def test_an_exception_of_a_worker_has_its_traceback():
     with pytest.raises(KeyError, match="no such row") as caught:
         list(io.DataLoader(Bad(10), num_workers=2))
     assert "DataLoader worker 1" in str(caught.value.__cause__)
-    assert "__getitem__" in str(caught.value.__cause__) and "test_io_workers.py" in str(caught.value.__cause__)
+    assert "__getitem__" in str(caught.value.__cause__)
+    assert "test_io_workers.py" in str(caught.value.__cause__)
 
 
 def test_a_killed_worker_is_noticed_and_named():
@@ -133,7 +136,8 @@ def test_a_killed_worker_is_noticed_and_named():
     victim = int(first[1][0])  # worker 0, while worker 1 is the one that is waited for
     os.kill(victim, signal.SIGKILL)
     begin = time.monotonic()
-    with pytest.raises(RuntimeError, match=rf"DataLoader worker 0 \(process {victim}\) was killed by signal 9"):
+    with pytest.raises(RuntimeError,
+                       match=rf"DataLoader worker 0 \(process {victim}\) was killed by signal 9"):
         list(batches)
     assert time.monotonic() - begin < DEADLINE
 
@@ -174,7 +178,8 @@ def test_nothing_is_left_when_the_training_process_is_killed(tmp_path):
         for step, batch in enumerate(io.DataLoader(Rows(), num_workers=2)):
             print(int(batch[0][0]), int(batch[1][0]), flush=True)
     """))
-    train = subprocess.Popen([sys.executable, "train.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    train = subprocess.Popen([sys.executable, "train.py"], cwd=tmp_path, stdout=subprocess.PIPE,
+                             text=True)
     processes = {int(word) for _ in range(4) for word in train.stdout.readline().split()}
     assert len(processes) == 3 and all(map(alive, processes))  # two workers and who forked them
     train.send_signal(signal.SIGKILL)

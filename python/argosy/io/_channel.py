@@ -1,8 +1,8 @@
 """Messages between a loader and its worker processes.
 
-A message is a pickled object over a Unix socket, its arrays beside the pickle (protocol 5). Arrays of
-some size travel in anonymous shared memory instead, whose descriptor goes along: nothing has a name,
-so nothing is left behind, whoever dies.
+A message is a pickled object over a Unix socket, its arrays beside the pickle (protocol 5). Arrays
+of some size travel in anonymous shared memory instead, whose descriptor goes along: nothing has a
+name, so nothing is left behind, whoever dies.
 """
 
 import array
@@ -33,7 +33,8 @@ class Channel:
         sizes = array.array("Q", [view.nbytes for view in views]).tobytes()
         shared = sum(map(_padded, (view.nbytes for view in views)))
         if not self._shared_memory or shared < _SHARED_FROM:
-            self.socket.sendall(b"".join([_HEADER.pack(len(body), len(views), 0), sizes, body, *views]))
+            self.socket.sendall(b"".join([_HEADER.pack(len(body), len(views), 0), sizes, body,
+                                          *views]))
             return
         memory = _fill_memory(views, shared)
         try:

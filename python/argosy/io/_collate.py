@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 import numpy as np
 
@@ -25,15 +25,17 @@ def _collate(batch: Sequence, field: str) -> Any:
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):
-        return {key: _collate([sample[key] for sample in batch], f"{field}['{key}']") for key in first}
+        return {key: _collate([sample[key] for sample in batch], f"{field}['{key}']")
+                for key in first}
     if isinstance(first, Sequence):
         width = len(first)
         for i, sample in enumerate(batch):
             if len(sample) != width:
-                raise ValueError(f"sample {i} of the batch has {len(sample)} fields{_of(field)}, the first has {width}")
+                raise ValueError(f"sample {i} of the batch has {len(sample)} fields{_of(field)}, "
+                                 f"the first has {width}")
         return [_collate(column, f"{field}[{i}]") for i, column in enumerate(zip(*batch))]
-    raise TypeError(f"a sample{_of(field)} is a {type(first).__name__}, expected an array, a tensor, a number, "
-                    f"a text, or a list or dict of them; else give a collate_fn")
+    raise TypeError(f"a sample{_of(field)} is a {type(first).__name__}, expected an array, a "
+                    "tensor, a number, a text, or a list or dict of them; else give a collate_fn")
 
 
 def _of(field: str) -> str:
@@ -44,8 +46,9 @@ def _stack(arrays: Sequence[np.ndarray], field: str) -> np.ndarray:
     shape = arrays[0].shape
     for i, array in enumerate(arrays):
         if array.shape != shape:
-            raise ValueError(f"sample {i} of the batch has shape {list(array.shape)}{_of(field)}, the first has "
-                             f"{list(shape)}; expected one shape, or a collate_fn that pads")
+            raise ValueError(f"sample {i} of the batch has shape {list(array.shape)}{_of(field)}, "
+                             f"the first has {list(shape)}; expected one shape, or a collate_fn "
+                             "that pads")
     if not shape:
         return np.array(arrays)
     return np.concatenate(arrays).reshape((len(arrays),) + shape)  # quicker than np.stack
@@ -69,20 +72,20 @@ def values_of(batch: Any) -> Any:
     if _mode.in_static_mode():
         return batch
     import argosy
-    return _map_arrays(argosy.to_tensor, batch)
+    return _mapped(lambda value: argosy.to_tensor(value) if isinstance(value, np.ndarray)
+                   else value, batch)
 
 
 def arrays_of(batch: Any) -> Any:
     """A batch that can travel between processes: tensors become arrays."""
-    return default_convert_fn(batch)
+    return _mapped(lambda value: value.numpy() if hasattr(value, "numpy") else value, batch)
 
 
-def _map_arrays(function: Callable, batch: Any) -> Any:
-    if isinstance(batch, np.ndarray):
-        return function(batch)
-    if isinstance(batch, Mapping):
-        return {key: _map_arrays(function, value) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        mapped: List[Any] = [_map_arrays(function, value) for value in batch]
-        return mapped if isinstance(batch, list) else tuple(mapped)
-    return batch
+def _mapped(function: Callable, batch: Any) -> Any:
+    if isinstance(batch, dict):
+        return {key: _mapped(function, value) for key, value in batch.items()}
+    if isinstance(batch, list):
+        return [_mapped(function, value) for value in batch]
+    if type(batch) is tuple:
+        return tuple(_mapped(function, value) for value in batch)
+    return function(batch)

@@ -15,20 +15,21 @@ class Dataset:
     """
 
     def __getitem__(self, index: int) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no __getitem__, which a Dataset needs")
+        raise NotImplementedError(f"{type(self).__name__} is a Dataset without __getitem__")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} has no __len__, which a Dataset needs")
+        raise NotImplementedError(f"{type(self).__name__} is a Dataset without __len__")
 
 
 class IterableDataset(Dataset):
     """Samples one after the other: subclasses have __iter__."""
 
     def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError(f"{type(self).__name__} has no __iter__, which an IterableDataset needs")
+        raise NotImplementedError(f"{type(self).__name__} is iterable, but has no __iter__")
 
     def __getitem__(self, index: int) -> Any:
-        raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no samples by index")
+        raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no samples by "
+                           "index")
 
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} is an IterableDataset: it has no length")
@@ -75,7 +76,8 @@ class ComposeDataset(Dataset):
         self.datasets = list(datasets)
         lengths = {len(dataset) for dataset in self.datasets}
         if len(lengths) != 1:
-            raise ValueError(f"the data sets have {sorted(lengths)} samples, expected one and the same number")
+            raise ValueError(f"the data sets have {sorted(lengths)} samples, expected one and the "
+                             "same number")
 
     def __len__(self) -> int:
         return len(self.datasets[0])
@@ -95,7 +97,8 @@ class ChainDataset(IterableDataset):
         self.datasets = list(datasets)
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise TypeError(f"ChainDataset takes IterableDatasets, got a {type(dataset).__name__}")
+                raise TypeError("ChainDataset takes IterableDatasets, got a "
+                                f"{type(dataset).__name__}")
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self.datasets)
@@ -110,8 +113,10 @@ class ConcatDataset(Dataset):
             raise ValueError("ConcatDataset needs at least one data set")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
-                raise TypeError("ConcatDataset takes data sets with samples by index; ChainDataset takes iterable ones")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+                raise TypeError("ConcatDataset takes data sets with samples by index; ChainDataset "
+                                "takes iterable ones")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset)
+                                                          for dataset in self.datasets))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -154,7 +159,8 @@ def random_split(dataset: Dataset, lengths: Sequence[float], generator: Any = No
     else:
         sizes = [int(length) for length in lengths]
     if sum(sizes) != total:
-        raise ValueError(f"the lengths {list(lengths)} sum up to {sum(sizes)}, expected the data set's {total}")
+        raise ValueError(f"the lengths {list(lengths)} sum up to {sum(sizes)}, expected the data "
+                         f"set's {total}")
     order = (generator or np.random).permutation(total).tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size:end]) for size, end in zip(sizes, ends)]

@@ -1,7 +1,8 @@
 """Forks the workers of data loaders: python -m argosy.io._forker DESCRIPTOR
 
-A training process has threads, which a fork would tear out of their locks. This process has none: it is
-started by exec, gets data sets as pickles and forks the workers. It ends with the process that started it.
+A training process has threads, which a fork would tear out of their locks. This process has none:
+it is started by exec, gets data sets as pickles and forks the workers. It ends with the process
+that started it.
 """
 
 import ctypes
@@ -43,8 +44,8 @@ def main() -> None:
         _kill(process, signal.SIGKILL)
 
 
-def _fork(channel: Channel, children: Dict[int, Any], count: int, environment: Dict[str, str], path: List[str],
-          folder: str) -> Any:
+def _fork(channel: Channel, children: Dict[int, Any], count: int, environment: Dict[str, str],
+          path: List[str], folder: str) -> Any:
     """Forks workers that serve their sockets with the data set of the next message."""
     _, descriptors, _, _ = socket.recv_fds(channel.socket, 1, count)
     ends = [socket.socket(fileno=descriptor) for descriptor in descriptors]

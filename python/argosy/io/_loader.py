@@ -18,21 +18,27 @@ class DataLoader:
 
     Every process that iterates gets all samples: ranks are told apart by a DistributedBatchSampler.
     In dynamic mode batches are lists of tensors. In static mode they are lists of arrays, or with
-    return_list=False dicts by the names of feed_list; a list of one such dict where places is a list.
+    return_list=False dicts by the names of feed_list; a list of one such dict where places is one.
     """
 
-    def __init__(self, dataset: Dataset, feed_list: Optional[Sequence[Any]] = None, places: Any = None,
-                 return_list: bool = True, batch_sampler: Optional[BatchSampler] = None,
-                 batch_size: Optional[int] = 1, shuffle: bool = False, drop_last: bool = False,
-                 collate_fn: Optional[Callable] = None, num_workers: int = 0, use_buffer_reader: bool = True,
-                 prefetch_factor: int = 2, use_shared_memory: bool = True, timeout: float = 0,
-                 worker_init_fn: Optional[Callable[[int], Any]] = None, persistent_workers: bool = False):
+    def __init__(self, dataset: Dataset, feed_list: Optional[Sequence[Any]] = None,
+                 places: Any = None, return_list: bool = True,
+                 batch_sampler: Optional[BatchSampler] = None, batch_size: Optional[int] = 1,
+                 shuffle: bool = False, drop_last: bool = False,
+                 collate_fn: Optional[Callable] = None, num_workers: int = 0,
+                 use_buffer_reader: bool = True, prefetch_factor: int = 2,
+                 use_shared_memory: bool = True, timeout: float = 0,
+                 worker_init_fn: Optional[Callable[[int], Any]] = None,
+                 persistent_workers: bool = False):
         _check(num_workers >= 0, f"num_workers is {num_workers}, expected 0 or more")
         _check(timeout >= 0, f"timeout is {timeout}, expected seconds, or 0 to wait for ever")
-        _check(num_workers > 0 or worker_init_fn is None, "worker_init_fn has no effect with num_workers=0")
-        _check(num_workers > 0 or not persistent_workers, "persistent_workers=True has no effect with num_workers=0")
+        _check(num_workers > 0 or worker_init_fn is None,
+               "worker_init_fn has no effect with num_workers=0")
+        _check(num_workers > 0 or not persistent_workers,
+               "persistent_workers=True has no effect with num_workers=0")
         _check(prefetch_factor >= 1, f"prefetch_factor is {prefetch_factor}, expected 1 or more")
-        _check(return_list or feed_list is not None, "return_list=False gives dicts, which needs a feed_list")
+        _check(return_list or feed_list is not None,
+               "return_list=False gives dicts, which needs a feed_list")
         self.dataset = dataset
         self.feed_list = feed_list
         self.places = places
@@ -54,11 +60,12 @@ class DataLoader:
 
     @staticmethod
     def from_generator(feed_list: Optional[Sequence[Any]] = None, capacity: Optional[int] = None,
-                       use_double_buffer: bool = True, iterable: bool = True, return_list: bool = False,
-                       use_multiprocess: bool = False, drop_last: bool = True) -> GeneratorLoader:
-        """A loader of batches that a reader function makes; one of its set_ functions names that."""
-        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess,
-                               drop_last)
+                       use_double_buffer: bool = True, iterable: bool = True,
+                       return_list: bool = False, use_multiprocess: bool = False,
+                       drop_last: bool = True) -> GeneratorLoader:
+        """A loader of batches that a function makes; one of its set_ functions names that."""
+        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list,
+                               use_multiprocess, drop_last)
 
     def __iter__(self) -> Iterator[Any]:
         source: Callable[[], Iterator[Any]] = self._by_workers if self.num_workers else self._here
@@ -83,14 +90,16 @@ class DataLoader:
             return None
         if given is not None:
             _check(self.batch_size == 1 and not shuffle and not self.drop_last,
-                   "a batch_sampler says batch_size, shuffle and drop_last itself; they must not be given too")
+                   "a batch_sampler says batch_size, shuffle and drop_last itself; they must not "
+                   "be given too")
             self.batch_size = getattr(given, "batch_size", 1)
             return given
         if self.batch_size is None:
-            _check(not shuffle and not self.drop_last, "batch_size=None gives single samples in order, without "
-                   "shuffle and drop_last")
+            _check(not shuffle and not self.drop_last, "batch_size=None gives single samples in "
+                   "order, without shuffle and drop_last")
             return None
-        return BatchSampler(self.dataset, shuffle=shuffle, batch_size=self.batch_size, drop_last=self.drop_last)
+        return BatchSampler(self.dataset, shuffle=shuffle, batch_size=self.batch_size,
+                            drop_last=self.drop_last)
 
     def _is_immediate(self) -> bool:
         """Whether batches are cut out of arrays in memory, which a thread would only delay."""
@@ -105,10 +114,11 @@ class DataLoader:
     def _here(self) -> Iterator[Any]:
         if self._iterable:
             return stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
-        return map(batch_maker(self.dataset, self.collate_fn, self.batch_sampler is not None), self._tasks())
+        return map(batch_maker(self.dataset, self.collate_fn, self.batch_sampler is not None),
+                   self._tasks())
 
     def _by_workers(self) -> Iterator[Any]:
-        # A pass has the workers for itself; another one that begins before it has ended gets new ones.
+        # A pass has the workers for itself; one that begins before it has ended gets new ones.
         workers, self._idle = self._idle, None
         if workers is None:
             workers = Workers(self._job(), self.num_workers, self.prefetch_factor, self.timeout)
@@ -127,8 +137,8 @@ class DataLoader:
 
     def _job(self) -> "dict[str, Any]":
         return {"dataset": self.dataset, "collate": self.collate_fn, "iterable": self._iterable,
-                "batch_size": self.batch_size, "drop_last": self.drop_last, "init": self.worker_init_fn,
-                "shared_memory": self.use_shared_memory}
+                "batch_size": self.batch_size, "drop_last": self.drop_last,
+                "init": self.worker_init_fn, "shared_memory": self.use_shared_memory}
 
 
 def _check(condition: bool, message: str) -> None:

@@ -16,10 +16,11 @@ _END = object()
 
 
 def prefetched(make: Callable[[], Iterator[Any]], ahead: int) -> Iterator[Any]:
-    """What make() iterates over, up to `ahead` items made in advance; its exceptions are raised here."""
+    """What make() iterates over, `ahead` items made in advance; its exceptions are raised here."""
     items: "queue.Queue[Any]" = queue.Queue(maxsize=ahead)
     stop = threading.Event()
-    thread = threading.Thread(target=_fill, args=(make, items, stop), name="argosy-prefetch", daemon=True)
+    thread = threading.Thread(target=_fill, args=(make, items, stop), name="argosy-prefetch",
+                              daemon=True)
     thread.start()
     try:
         while True:
@@ -33,7 +34,8 @@ def prefetched(make: Callable[[], Iterator[Any]], ahead: int) -> Iterator[Any]:
         stop.set()
 
 
-def _fill(make: Callable[[], Iterator[Any]], items: "queue.Queue[Any]", stop: threading.Event) -> None:
+def _fill(make: Callable[[], Iterator[Any]], items: "queue.Queue[Any]",
+          stop: threading.Event) -> None:
     source = None
     try:
         source = make()

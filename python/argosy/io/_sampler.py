@@ -31,13 +31,14 @@ class SequenceSampler(Sampler):
 class RandomSampler(Sampler):
     """A random order, which NumPy's seed decides; with replacement or without."""
 
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: Optional[int] = None,
-                 generator: Any = None):
+    def __init__(self, data_source: Any, replacement: bool = False,
+                 num_samples: Optional[int] = None, generator: Any = None):
         super().__init__(data_source)
         if num_samples is not None and num_samples <= 0:
             raise ValueError(f"num_samples is {num_samples}, expected a positive number")
-        if not replacement and generator is None and num_samples is not None and num_samples > len(data_source):
-            raise ValueError(f"num_samples is {num_samples}, more than the {len(data_source)} samples without replacement")
+        if not replacement and generator is None and (num_samples or 0) > len(data_source):
+            raise ValueError(f"num_samples is {num_samples}, more than the {len(data_source)} "
+                             "samples without replacement")
         self.replacement = replacement
         self.generator = generator
         self._num_samples = num_samples
@@ -84,18 +85,22 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True):
         super().__init__()
-        weights = np.asarray(weights.numpy() if hasattr(weights, "numpy") else weights, dtype=np.float64)
+        weights = np.asarray(weights.numpy() if hasattr(weights, "numpy") else weights,
+                             dtype=np.float64)
         if weights.ndim != 1 or (weights < 0).any() or not weights.sum() > 0:
-            raise ValueError(f"weights of shape {list(weights.shape)}, expected one row of numbers >= 0 with a sum > 0")
+            raise ValueError(f"weights of shape {list(weights.shape)}, expected one row of numbers "
+                             ">= 0 with a sum > 0")
         if num_samples <= 0 or (not replacement and num_samples > np.count_nonzero(weights)):
-            raise ValueError(f"num_samples is {num_samples}, expected 1 to {np.count_nonzero(weights)} without replacement")
+            raise ValueError(f"num_samples is {num_samples}, expected 1 to "
+                             f"{np.count_nonzero(weights)} without replacement")
         self.weights = weights
         self.num_samples = num_samples
         self.replacement = replacement
 
     def __iter__(self) -> Iterator[int]:
         shares = self.weights / self.weights.sum()
-        return iter(np.random.choice(len(shares), self.num_samples, self.replacement, shares).tolist())
+        return iter(np.random.choice(len(shares), self.num_samples, self.replacement,
+                                     shares).tolist())
 
     def __len__(self) -> int:
         return self.num_samples
@@ -104,13 +109,14 @@ class WeightedRandomSampler(Sampler):
 class BatchSampler(Sampler):
     """Lists of batch_size indices, of a data set in order or shuffled, or of another sampler."""
 
-    def __init__(self, dataset: Any = None, sampler: Optional[Iterable[int]] = None, shuffle: bool = False,
-                 batch_size: int = 1, drop_last: bool = False):
+    def __init__(self, dataset: Any = None, sampler: Optional[Iterable[int]] = None,
+                 shuffle: bool = False, batch_size: int = 1, drop_last: bool = False):
         super().__init__(dataset)
         if (dataset is None) == (sampler is None):
             raise ValueError("BatchSampler takes either dataset or sampler, and not both")
         if isinstance(dataset, IterableDataset):
-            raise ValueError("BatchSampler takes a data set with samples by index, got an IterableDataset")
+            raise ValueError("BatchSampler takes a data set with samples by index, got an "
+                             "IterableDataset")
         if sampler is not None and shuffle:
             raise ValueError("shuffle=True has no effect with a sampler, which says the order")
         if not isinstance(batch_size, (int, np.integer)) or batch_size <= 0:
@@ -142,15 +148,16 @@ def _batches(indices: Iterator[int], size: int, drop_last: bool) -> Iterator[Lis
 class DistributedBatchSampler(BatchSampler):
     """The part of the batches that one of several ranks reads; all ranks shuffle alike."""
 
-    def __init__(self, dataset: Any, batch_size: int, num_replicas: Optional[int] = None, rank: Optional[int] = None,
-                 shuffle: bool = False, drop_last: bool = False):
+    def __init__(self, dataset: Any, batch_size: int, num_replicas: Optional[int] = None,
+                 rank: Optional[int] = None, shuffle: bool = False, drop_last: bool = False):
         super().__init__(dataset, shuffle=False, batch_size=batch_size, drop_last=drop_last)
         self.dataset = dataset
         self.shuffle = bool(shuffle)
-        self.nranks = _from_environment("PADDLE_TRAINERS_NUM", 1) if num_replicas is None else num_replicas
-        self.local_rank = _from_environment("PADDLE_TRAINER_ID", 0) if rank is None else rank
+        self.nranks = _given(num_replicas, "PADDLE_TRAINERS_NUM", 1)
+        self.local_rank = _given(rank, "PADDLE_TRAINER_ID", 0)
         if not 0 <= self.local_rank < self.nranks:
-            raise ValueError(f"rank is {self.local_rank} of {self.nranks}, expected 0 to {self.nranks - 1}")
+            raise ValueError(f"rank is {self.local_rank} of {self.nranks}, expected 0 to "
+                             f"{self.nranks - 1}")
         self.epoch = 0
         self.num_samples = -(-len(dataset) // self.nranks)
         self.total_size = self.num_samples * self.nranks
@@ -164,7 +171,7 @@ class DistributedBatchSampler(BatchSampler):
         if self.shuffle:
             np.random.RandomState(self.epoch).shuffle(order)
             self.epoch += 1
-        order = np.resize(order, self.total_size)  # the first ones again, so that all ranks have as many
+        order = np.resize(order, self.total_size)  # all ranks have as many
         return _batches(iter(self._own(order)), self.batch_size, self.drop_last)
 
     def _own(self, order: np.ndarray) -> List[int]:
@@ -180,7 +187,10 @@ class DistributedBatchSampler(BatchSampler):
         return (self.num_samples + rest) // self.batch_size
 
 
-def _from_environment(name: str, default: int) -> int:
+def _given(number: Optional[int], name: str, default: int) -> int:
+    """A number, or that of the environment where it is None."""
+    if number is not None:
+        return number
     value = os.environ.get(name, "") or str(default)
     if not value.isdigit():
         raise ValueError(f"{name} is '{value}', expected a number")

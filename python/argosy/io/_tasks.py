@@ -23,11 +23,13 @@ def batch_maker(dataset: Any, collate: Optional[Callable], batched: bool) -> Cal
 
     def make(indices: List[int]) -> Any:
         batch = take(dataset, indices)
-        return batch if batch is not None else default_collate_fn([dataset[index] for index in indices])
+        return batch if batch is not None else default_collate_fn([dataset[index]
+                                                                   for index in indices])
     return make
 
 
-def stream(dataset: Any, collate: Optional[Callable], batch_size: Optional[int], drop_last: bool) -> Iterator[Any]:
+def stream(dataset: Any, collate: Optional[Callable], batch_size: Optional[int],
+           drop_last: bool) -> Iterator[Any]:
     """The batches of an iterable data set, or its samples where batch_size is None."""
     samples = iter(dataset)
     if batch_size is None:

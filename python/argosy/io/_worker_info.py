@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Optional
 
 
 class WorkerInfo(NamedTuple):
-    """A worker of a DataLoader: its number, how many there are, its data set and its random seed."""
+    """A worker of a DataLoader: its number, how many there are, its data set and its seed."""
 
     id: int
     num_workers: int

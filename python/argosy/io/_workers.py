@@ -24,7 +24,8 @@ class _Forker:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path
+                                                                  if path))
         with theirs:
             command = [sys.executable, "-m", "argosy.io._forker", str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment,
@@ -41,14 +42,15 @@ class _Forker:
         try:
             with self._lock:
                 self._channel.send(("fork", (count, dict(os.environ), list(sys.path), os.getcwd())))
-                socket.send_fds(self._channel.socket, [b"w"], [theirs.fileno() for _, theirs in pairs])
+                socket.send_fds(self._channel.socket, [b"w"], [theirs.fileno() for _,
+                                                               theirs in pairs])
                 self._channel.send([payload, *buffers])
                 kind, answer = self._answer()
         finally:
             for _, theirs in pairs:
                 theirs.close()
         if kind == "error":
-            raise RuntimeError(f"the data set cannot be read in another process; it says:\n{answer}")
+            raise RuntimeError(f"the data set cannot be read in another process:\n{answer}")
         return [Channel(ours, job["shared_memory"]) for ours, _ in pairs], answer
 
     def status(self, process: int) -> int:
@@ -58,7 +60,7 @@ class _Forker:
             return self._answer()
 
     def end(self, processes: List[int]) -> None:
-        """Ends workers, unless somebody else is talking; they end by themselves then, with their sockets."""
+        """Ends workers at once, or lets them see their closed sockets if somebody is talking."""
         if self._lock.acquire(blocking=False):  # garbage collection may come here at any moment
             try:
                 self._channel.send(("end", (processes,)))
@@ -79,8 +81,9 @@ class _Forker:
         try:
             return self._channel.receive()
         except EOFError:
-            raise RuntimeError(f"the process that forks DataLoader workers (process {self._process.pid}) is gone, "
-                               f"exit code {self._process.wait()}") from None
+            raise RuntimeError("the process that forks DataLoader workers (process "
+                               f"{self._process.pid}) is gone, exit code "
+                               f"{self._process.wait()}") from None
 
 
 _forkers: Dict[int, _Forker] = {}  # by process id: a forked child starts its own
@@ -124,7 +127,7 @@ class Workers:
             self._poll.register(channel.socket, 0)  # only its end is reported
 
     def batches(self, tasks: Optional[Iterator[Any]], keep: bool) -> Iterator[Any]:
-        """One pass: the batches of the tasks in their order, or what iterable data sets give in turn.
+        """One pass: the batches of the tasks in order, or what iterable data sets give in turn.
 
         keep: another pass may follow, also where this one is broken off.
         """
@@ -132,7 +135,8 @@ class Workers:
         for number in range(len(self._channels)):
             self._send(number, ("start",))
         asked: Deque[int] = collections.deque()
-        for number in itertools.islice(itertools.cycle(range(len(self._channels))), self._ahead * len(self._channels)):
+        for number in itertools.islice(itertools.cycle(range(len(self._channels))),
+                                       self._ahead * len(self._channels)):
             self._ask(number, tasks, asked)
         try:
             while asked:
@@ -188,8 +192,9 @@ class Workers:
                     if candidate.socket.fileno() in events:
                         self._name_the_dead(other)
                 if deadline is not None and not events:
-                    raise RuntimeError(f"DataLoader worker {number} (process {self._processes[number]}) gave no batch "
-                                       f"within timeout={self._timeout} s")
+                    raise RuntimeError(f"DataLoader worker {number} (process "
+                                       f"{self._processes[number]}) gave no batch within "
+                                       f"timeout={self._timeout} s")
         except (EOFError, ConnectionResetError):
             self._name_the_dead(number)
         finally:
@@ -198,11 +203,14 @@ class Workers:
     def _name_the_dead(self, number: int) -> None:
         status = self._forker.status(self._processes[number])
         code = os.waitstatus_to_exitcode(status)
-        how = f"was killed by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"has exited with code {code}"
+        how = f"has exited with code {code}"
+        if code < 0:
+            how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
         raise RuntimeError(f"DataLoader worker {number} (process {self._processes[number]}) {how}")
 
     def _raise(self, number: int, pickled: Optional[bytes], text: str) -> None:
-        where = _WorkerTraceback(f"in DataLoader worker {number} (process {self._processes[number]}):\n{text}")
+        where = _WorkerTraceback(f"in DataLoader worker {number} (process "
+                                 f"{self._processes[number]}):\n{text}")
         if pickled is None:
             raise RuntimeError(f"DataLoader worker {number} failed:\n{text}") from where
         raise pickle.loads(pickled) from where

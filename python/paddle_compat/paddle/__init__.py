@@ -28,5 +28,17 @@ __version__ = f"2.6.2+argosy.{_argosy.__version__}"
 
 __getattr__, __dir__ = _names.lazy(
     __name__,
-    modules=["v2"],
+    names={
+        "batch": "argosy.reader:batch",
+        "CPUPlace": "argosy.places:CPUPlace",
+        "CUDAPlace": "argosy.places:CUDAPlace",
+        "CUDAPinnedPlace": "argosy.places:CUDAPinnedPlace",
+        "set_device": "argosy.places:set_device",
+        "get_device": "argosy.places:get_device",
+        "is_compiled_with_cuda": "argosy.places:is_compiled_with_cuda",
+        "enable_static": "argosy._mode:enable_static",
+        "disable_static": "argosy._mode:disable_static",
+        "in_dynamic_mode": "argosy._mode:in_dynamic_mode",
+    },
+    sources=["argosy"],
 )

@@ -2,8 +2,8 @@
 
 import difflib
 import importlib
+import pkgutil
 import sys
-import types
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 
@@ -12,18 +12,29 @@ def missing(where: str, name: str, known: Iterable[str]) -> AttributeError:
     known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
     near += [other for other in known if name.lower() in other.lower() and other not in near][:3]
-    hint = f"the nearest are: {', '.join(near)}" if near else f"it has: {', '.join(known) or 'nothing'}"
+    hint = f"it has: {', '.join(known) or 'nothing'}"
+    if near:
+        hint = f"the nearest are: {', '.join(near)}"
     return AttributeError(f"{where} has no '{name}' in argosy's compatibility package; {hint}")
 
 
 class _Names:
     """What a module can give out: attributes it has, submodules, and names of other modules."""
 
-    def __init__(self, module: str, modules: Iterable[str], names: Dict[str, str], sources: Tuple[str, ...]):
+    def __init__(self, module: str, names: Dict[str, str], sources: Tuple[str, ...]):
         self.module = module
-        self.modules = frozenset(modules)
         self.names = dict(names)
         self.sources = sources
+        self._modules: Optional[frozenset] = None
+
+    @property
+    def modules(self) -> frozenset:
+        """The submodules, those that are files beside the package."""
+        if self._modules is None:
+            folders = getattr(sys.modules[self.module], "__path__", ())
+            self._modules = frozenset(found.name for found in pkgutil.iter_modules(folders)
+                                      if found.name[0] != "_")
+        return self._modules
 
     def known(self) -> List[str]:
         """All names a user may write."""
@@ -50,19 +61,19 @@ class _Names:
 
 def _public(source: str) -> Iterable[str]:
     module = importlib.import_module(source)
-    return getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    return getattr(module, "__all__", None) or [name for name in vars(module)
+                                                if not name.startswith("_")]
 
 
-def lazy(module: str, modules: Iterable[str] = (), names: Optional[Dict[str, str]] = None,
-         sources: Iterable[str] = ()):
+def lazy(module: str, names: Optional[Dict[str, str]] = None, sources: Iterable[str] = ()):
     """`__getattr__, __dir__ = lazy(__name__, ...)` of a module.
 
-    modules: submodules, imported when they are first named.
+    Submodules are imported when they are first named.
     names: a name here, and "module:name" or "module" where it comes from.
     sources: modules all of whose public names are names here too.
     A name that is none of these raises an AttributeError with the nearest names.
     """
-    table = _Names(module, modules, names or {}, tuple(sources))
+    table = _Names(module, names or {}, tuple(sources))
 
     def __getattr__(name: str) -> Any:
         value = table.find(name)
@@ -82,7 +93,6 @@ class Namespace(metaclass=_Strict):
     """Base of classes that only hold names; a missing one is answered as in modules."""
 
 
-def alias(name: str, module: types.ModuleType) -> types.ModuleType:
+def alias(name: str, module: str) -> None:
     """Makes `import name` give a module that is there under another name."""
-    sys.modules[name] = module
-    return module
+    sys.modules[name] = importlib.import_module(module)

@@ -1,0 +1,5 @@
+"""Training in several processes."""
+
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__)

@@ -1,0 +1,6 @@
+"""Data sets and loaders."""
+
+from argosy.io import *  # noqa: F401,F403
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__)

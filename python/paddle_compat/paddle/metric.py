@@ -1,0 +1,6 @@
+"""Metrics of training."""
+
+from argosy.metric import *  # noqa: F401,F403
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__)

@@ -1,0 +1,5 @@
+"""paddle.fluid by its name of version 2."""
+
+from paddle import _names
+
+_names.alias(__name__, "paddle.fluid")

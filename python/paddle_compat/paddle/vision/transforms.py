@@ -1,0 +1,6 @@
+"""What is done to images before training."""
+
+from argosy.vision.transforms import *  # noqa: F401,F403
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__)
