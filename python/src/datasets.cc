@@ -1,4 +1,3 @@
-#include <nanobind/stl/shared_ptr.h>
 
 #include "argosy/data/dataset_factory.h"
 #include "training.h"

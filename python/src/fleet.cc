@@ -1,7 +1,5 @@
 #include "argosy/train/fleet.h"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include "training.h"
 
 namespace argosy::python {

@@ -1,8 +1,5 @@
 #include "training.h"
 
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
-
 #include <algorithm>
 
 #include "argosy/fleet/local_store.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+
 #include <memory>
 
 #include "argosy/data/file_dataset.h"

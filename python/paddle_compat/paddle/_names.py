@@ -31,7 +31,7 @@ class _Names:
     def modules(self) -> frozenset:
         """The submodules, those that are files beside the package."""
         if self._modules is None:
-            folders = getattr(sys.modules[self.module], "__path__", ())
+            folders = vars(sys.modules[self.module]).get("__path__", ())
             self._modules = frozenset(found.name for found in pkgutil.iter_modules(folders)
                                       if found.name[0] != "_")
         return self._modules

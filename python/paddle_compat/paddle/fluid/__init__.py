@@ -20,8 +20,6 @@ __all__ = ["BuildStrategy", "CompiledProgram", "DataFeeder", "DatasetFactory",
 
 __getattr__, __dir__ = _names.lazy(
     __name__,
-    modules=["clip", "contrib", "incubate", "initializer", "io", "optimizer", "regularizer",
-             "transpiler"],
     names={"CPUPlace": "paddle:CPUPlace", "CUDAPlace": "paddle:CUDAPlace",
            "CUDAPinnedPlace": "paddle:CUDAPinnedPlace", "ParamAttr": "argosy:ParamAttr",
            "unique_name": "argosy.unique_name", "cpu_places": "paddle.static:cpu_places",

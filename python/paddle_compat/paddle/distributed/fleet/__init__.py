@@ -17,7 +17,7 @@ __all__ = ["DatasetBase", "DatasetFactory", "DistributedStrategy", "Fleet", "InM
            "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "PaddleCloudRoleMaker",
            "QueueDataset", "Role", "UserDefinedRoleMaker", "UtilBase", "fleet", "util", *_FUNCTIONS]
 
-_late, __dir__ = _names.lazy(__name__, modules=["base", "launch", "utils"])
+_late, __dir__ = _names.lazy(__name__)
 
 
 def __getattr__(name: str):

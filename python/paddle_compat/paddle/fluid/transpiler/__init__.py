@@ -6,4 +6,4 @@ from paddle.fluid.transpiler.distribute_transpiler import (DistributeTranspiler,
 
 __all__ = ["DistributeTranspiler", "DistributeTranspilerConfig"]
 
-__getattr__, __dir__ = _names.lazy(__name__, modules=["distribute_transpiler"])
+__getattr__, __dir__ = _names.lazy(__name__)

@@ -2,4 +2,4 @@
 
 from paddle import _names
 
-__getattr__, __dir__ = _names.lazy(__name__, modules=["distribute_transpiler"])
+__getattr__, __dir__ = _names.lazy(__name__)
