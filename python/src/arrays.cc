@@ -58,11 +58,12 @@ nb::object as_array(nb::handle object) {
   return wanted == nullptr ? array : nb::object(array.attr("astype")(wanted));
 }
 
-/// Lets go of a Python object wherever the last holder is.
-std::shared_ptr<void> keep(nb::object object) {
-  return {object.release().ptr(), [](void* held) {
+/// Lets go of the array wherever the last holder is. It is the view that owns the memory: where a
+/// copy was needed, the script's array does not.
+std::shared_ptr<void> keep(AnyArray view) {
+  return {new AnyArray(std::move(view)), [](void* held) {
             const nb::gil_scoped_acquire gil;
-            Py_DECREF(static_cast<PyObject*>(held));
+            delete static_cast<AnyArray*>(held);
           }};
 }
 
@@ -70,9 +71,8 @@ std::shared_ptr<void> keep(nb::object object) {
 
 Tensor tensor_of(nb::handle array, const std::string& what) {
   AnyArray view;
-  nb::object held = nb::borrow(array);
   if (!nb::try_cast(array, view)) {
-    held = as_array(array);
+    nb::object held = as_array(array);
     const std::string kind = nb::cast<std::string>(held.attr("dtype").attr("kind"));
     check<ConfigError>(kind != "O" && kind != "U" && kind != "S", what,
                        ": its rows are not of one length, or not numbers");
@@ -84,7 +84,7 @@ Tensor tensor_of(nb::handle array, const std::string& what) {
   }
   Shape shape;
   for (size_t i = 0; i < view.ndim(); ++i) shape.push_back(static_cast<int64_t>(view.shape(i)));
-  return Tensor::wrap(view.data(), shape, dtype_of_array(view.dtype(), what), keep(held));
+  return Tensor::wrap(view.data(), shape, dtype_of_array(view.dtype(), what), keep(view));
 }
 
 nb::object array_of(const Tensor& tensor) {
