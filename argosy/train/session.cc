@@ -28,23 +28,26 @@ void check_offsets(const std::string& name, const Fed& fed) {
 
 }  // namespace
 
-Session::Session(Trainer& trainer) : trainer_(trainer) {
+Session::Session(Trainer& trainer, SlotLimits limits)
+    : trainer_(trainer), limits_(std::move(limits)) {
   for (const IndexFeed& feed : trainer.plan().layout.indices)
     for (const std::string& slot : feed.slots)
       if (std::ranges::find(slots_, slot) == slots_.end()) slots_.push_back(slot);
 }
 
 /// One id for each instance has a width; anything else may have any number.
-SlotSpec Session::slot_of(const std::string& name, const Fed& fed) {
+SlotSpec Session::slot_of(const std::string& name, const Fed& fed) const {
   check<ConfigError>(fed.values.dtype() == DType::i64, "feed '", name, "': ids are int64, got ",
                      fed.values.dtype(), fed.values.shape());
+  const auto limit = limits_.find(name);
+  const uint64_t below = limit == limits_.end() ? 0 : limit->second;
   if (!fed.offsets.empty()) {
     check_offsets(name, fed);
-    return {.name = name, .kind = SlotKind::ids, .empty = EmptySlot::empty};
+    return {.name = name, .kind = SlotKind::ids, .empty = EmptySlot::empty, .limit = below};
   }
   const int64_t instances = instances_of(fed);
   const auto width = instances > 0 ? static_cast<size_t>(fed.values.numel() / instances) : 1;
-  return {.name = name, .kind = SlotKind::ids, .width = width};
+  return {.name = name, .kind = SlotKind::ids, .width = width, .limit = below};
 }
 
 void Session::fill_slots(const FedByName& feeds) {

@@ -18,12 +18,14 @@ struct Fed {
   std::vector<uint32_t> offsets = {};  // where each instance's values start, and the end
 };
 using FedByName = std::map<std::string, Fed, std::less<>>;
+using SlotLimits = std::map<std::string, uint64_t, std::less<>>;
 
 /// Runs a trainer's program on arrays, as Executor.run of Paddle does, for the values of any of its
 /// variables. The trainer outlives it. Not thread-safe.
 class Session {
  public:
-  explicit Session(Trainer& trainer);
+  /// Ids of a slot that are `limits` of it and above are refused.
+  explicit Session(Trainer& trainer, SlotLimits limits = {});
 
   /// One batch of training (Purpose::training) or of inference. The values are copies. Throws
   /// ConfigError naming the variable that is missing or does not fit.
@@ -32,9 +34,10 @@ class Session {
  private:
   void fill(const FedByName& feeds);
   void fill_slots(const FedByName& feeds);
-  static SlotSpec slot_of(const std::string& name, const Fed& fed);
+  SlotSpec slot_of(const std::string& name, const Fed& fed) const;
 
   Trainer& trainer_;
+  SlotLimits limits_;
   std::vector<std::string> slots_;  // that tables are looked up by
   std::optional<Batcher> batcher_;
   std::optional<Columns> columns_;

@@ -22,3 +22,18 @@ __all__ = ["ConfigError", "DataError", "Error", "IoError", "ParamAttr", "Paramet
            "get_default_dtype", "in_dynamic_mode", "in_static_mode", "int32", "int64", "nn",
            "optimizer", "regularizer", "set_default_dtype", "uint8", "unique_name",
            *_functions.__all__]
+
+_LATE = ("data_generator", "dataset", "fleet", "io", "metric", "places", "reader", "samples",
+         "static", "vision")
+
+
+def __getattr__(name: str):
+    if name in _LATE:
+        import importlib
+
+        return importlib.import_module(f"argosy.{name}")
+    raise AttributeError(f"argosy has no '{name}'")
+
+
+def __dir__():
+    return sorted([*globals(), *_LATE])

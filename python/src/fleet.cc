@@ -46,26 +46,27 @@ auto result_of(const FleetPtr& fleet, Work work) {
   return *result;
 }
 
-std::vector<VarId> minimize(const FleetPtr& fleet, const Recorder& recorder, const nb::dict& spec,
-                            const nb::dict& strategy) {
-  TrainingSpec made = training_spec(recorder, spec);
-  const Optimizer optimizer = made.options.optimizer;
-  fleet->distributed_optimizer(optimizer, strategy_of(strategy))
-      .minimize(std::move(made.recorded.model), std::move(made.options));
-  return std::move(made.recorded.now);
-}
-
 /// A fleet, and where its program's variables are now.
 struct PyFleet {
   FleetPtr fleet = std::make_shared<Fleet>(engine_env());
   std::vector<VarId> now = {};
+  SlotLimits limits = {};
   std::shared_ptr<Training> training = {};
+
+  void minimize(const Recorder& recorder, const nb::dict& spec, const nb::dict& strategy) {
+    TrainingSpec made = training_spec(recorder, spec);
+    const Optimizer optimizer = made.options.optimizer;
+    fleet->distributed_optimizer(optimizer, strategy_of(strategy))
+        .minimize(std::move(made.recorded.model), std::move(made.options));
+    now = std::move(made.recorded.now);
+    limits = std::move(made.limits);
+  }
 
   std::shared_ptr<Training> use() {
     if (training == nullptr) {
       waiting(fleet, [](Fleet& f) { f.trainer(); });
       const bool waits = fleet->role().kind != RoleKind::local;
-      training = std::make_shared<Training>(fleet, fleet->trainer(), now, waits);
+      training = std::make_shared<Training>(fleet, fleet->trainer(), now, limits, waits);
     }
     return training;
   }
@@ -96,13 +97,7 @@ void bind_fleet(nb::module_& module) {
       .def("server_num", [](PyFleet& self) { return self.fleet->server_num(); })
       .def("worker_endpoints", [](PyFleet& self) { return self.fleet->worker_endpoints(); })
       .def("server_endpoints", [](PyFleet& self) { return self.fleet->server_endpoints(); })
-      .def(
-          "minimize",
-          [](PyFleet& self, const Recorder& recorder, const nb::dict& spec,
-             const nb::dict& strategy) {
-            self.now = minimize(self.fleet, recorder, spec, strategy);
-          },
-          "recorder"_a, "spec"_a, "strategy"_a)
+      .def("minimize", &PyFleet::minimize, "recorder"_a, "spec"_a, "strategy"_a)
       .def("training", &PyFleet::use)
       .def("init_server",
            [](PyFleet& self, const std::string& dir) { self.fleet->init_server(dir); })

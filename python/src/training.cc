@@ -146,7 +146,10 @@ TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec) {
                        .regularizer = item<std::string>(optimizer, "regularizer"),
                        .clip = item<std::string>(optimizer, "clip")};
   options.strategy.threads = item<int>(spec, "threads", 1);
-  return {as_model(recording), std::move(options)};
+  SlotLimits limits;
+  for (const auto& [slot, below] : item<std::map<std::string, uint64_t>>(spec, "limits"))
+    limits[slot] = below;
+  return {as_model(recording), std::move(options), std::move(limits)};
 }
 
 nb::list Training::run(const nb::dict& feeds, const std::vector<int32_t>& fetch, bool train) {
@@ -253,7 +256,8 @@ void bind_training(nb::module_& module) {
         TrainingSpec made = training_spec(recorder, spec);
         const auto trainer = std::make_shared<Trainer>(engine_env(), std::move(made.recorded.model),
                                                        std::move(made.options));
-        return std::make_shared<Training>(trainer, *trainer, std::move(made.recorded.now), false);
+        return std::make_shared<Training>(trainer, *trainer, std::move(made.recorded.now),
+                                          std::move(made.limits), false);
       },
       "recorder"_a, "spec"_a);
   module.def("train_from_dataset", &train_from_dataset, "training"_a, "data"_a, "options"_a,

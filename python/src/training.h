@@ -18,10 +18,12 @@ namespace argosy::python {
 struct TrainingSpec {
   RecordedAsModel recorded;
   TrainerOptions options;
+  SlotLimits limits;
 };
 /// Keys of `spec`: loss (a number or None), metrics, predictions [(name, number)], meters [(name,
 /// meter, prediction, label)], frozen [name], optimizer {rule, learning_rate, regularizer, clip},
-/// tables {name: {rule, learning_rate, regularizer, entry, size}}, seed, threads, check_nan.
+/// tables {name: {rule, learning_rate, regularizer, entry, size}}, limits {slot: ids below}, seed,
+/// threads, check_nan.
 TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec);
 
 Env& engine_env();
@@ -29,10 +31,11 @@ Env& engine_env();
 /// A program in training or use. The trainer is its own, or that of a fleet, which `owner` keeps.
 class Training {
  public:
-  Training(std::shared_ptr<void> owner, Trainer& trainer, std::vector<VarId> now, bool waits)
+  Training(std::shared_ptr<void> owner, Trainer& trainer, std::vector<VarId> now, SlotLimits limits,
+           bool waits)
       : owner_(std::move(owner)),
         trainer_(trainer),
-        session_(trainer),
+        session_(trainer, std::move(limits)),
         now_(std::move(now)),
         waits_(waits) {}
 

@@ -306,7 +306,10 @@ class Program:
                    if v.size == 1 and v.dtype == "float32" and not v.persistable
                    and self._minimized is not None and v is not self._minimized.loss]
         spec = {"metrics": metrics, "seed": self._seed(), "threads": threads,
-                "meters": [meter._spec() for meter in self._meters]}
+                "meters": [meter._spec() for meter in self._meters],
+                "limits": {v.name: min(use.size for use in v._lookups if use.size)
+                           for v in self._variables.values()
+                           if any(use.size for use in v._lookups)}}
         if self._minimized is None:
             return spec
         optimizer = self._minimized.optimizer
