@@ -4,6 +4,7 @@
 
 #include "argosy/fleet/local_store.h"
 #include "argosy/net/env.h"
+#include "argosy/train/predictor.h"
 #include "argosy/train/train_from_dataset.h"
 
 namespace argosy::python {
@@ -49,6 +50,15 @@ Fed fed_of(const std::string& name, nb::handle value) {
   if (!nb::isinstance<nb::tuple>(value)) return {.values = tensor_of(value, "feed '" + name + "'")};
   const auto [values, offsets] = nb::cast<std::pair<nb::object, std::vector<uint32_t>>>(value);
   return {.values = tensor_of(values, "feed '" + name + "'"), .offsets = offsets};
+}
+
+FedByName fed_by_name(const nb::dict& feeds) {
+  FedByName fed;
+  for (const auto& [key, value] : feeds) {
+    const auto name = nb::cast<std::string>(key);
+    fed.emplace(name, fed_of(name, value));
+  }
+  return fed;
 }
 
 NamedTensor find_value(Training& training, const std::string& name) {
@@ -153,11 +163,7 @@ TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec) {
 }
 
 nb::list Training::run(const nb::dict& feeds, const std::vector<int32_t>& fetch, bool train) {
-  FedByName fed;
-  for (const auto& [key, value] : feeds) {
-    const auto name = nb::cast<std::string>(key);
-    fed.emplace(name, fed_of(name, value));
-  }
+  const FedByName fed = fed_by_name(feeds);
   std::vector<VarId> wanted;
   for (const int32_t number : fetch) {
     check<ConfigError>(static_cast<size_t>(number) < now_.size(),
@@ -186,6 +192,55 @@ namespace {
 /// Floats of a batch, one for each instance.
 std::span<const float> floats(const Tensor& tensor) { return tensor.as<float>(); }
 
+/// An exported model on arrays.
+class ArrayPredictor {
+ public:
+  explicit ArrayPredictor(const std::string& dir)
+      : predictor_(engine_env(), dir), batcher_(predictor_.layout()) {}
+
+  std::map<std::string, nb::object> run(const nb::dict& feeds) {
+    const FedByName fed = fed_by_name(feeds);
+    Feeds answers;
+    {
+      const nb::gil_scoped_release release;
+      batcher_.fill(fed, batch_);
+      answers = predictor_.run(batch_);
+    }
+    std::map<std::string, nb::object> arrays;
+    for (const auto& [name, value] : answers) arrays[name] = array_of(value.clone());
+    return arrays;
+  }
+
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> names;
+    for (const ColumnFeed& column : predictor_.layout().columns) names.push_back(column.input);
+    for (const IndexFeed& index : predictor_.layout().indices)
+      for (const std::string& slot : index.slots)
+        if (std::ranges::find(names, slot) == names.end()) names.push_back(slot);
+    return names;
+  }
+
+  std::vector<std::string> outputs() const {
+    std::vector<std::string> names;
+    for (const VarId id : predictor_.program().outputs)
+      names.push_back(predictor_.program().var(id).name);
+    return names;
+  }
+
+ private:
+  Predictor predictor_;
+  FeedBatcher batcher_;
+  Batch batch_;
+};
+
+void bind_predictor(nb::module_& module) {
+  nb::class_<ArrayPredictor>(module, "Predictor", "An exported model.")
+      .def(nb::init<const std::string&>(), "folder"_a)
+      .def("run", &ArrayPredictor::run, "feeds"_a)
+      .def("inputs", &ArrayPredictor::inputs)
+      .def("outputs", &ArrayPredictor::outputs);
+}
+
 void bind_meter(nb::module_& module) {
   nb::class_<Meter>(module, "Meter", "A figure over all instances that it has seen.")
       .def(nb::new_(
@@ -207,6 +262,7 @@ void bind_meter(nb::module_& module) {
 
 void bind_training(nb::module_& module) {
   bind_meter(module);
+  bind_predictor(module);
   nb::class_<Training>(module, "Training", "A program in training or in use.")
       .def("run", &Training::run, "feeds"_a, "fetch"_a, "train"_a)
       .def(

@@ -121,6 +121,22 @@ def test_saves_and_loads(tmp_path):
     assert [exe.run(feed=houses(), fetch_list=[loss])[0] for _ in range(3)] == following
 
 
+def test_exports_a_model_that_another_program_runs(tmp_path):
+    loss, prediction, _ = clicks()
+    exe = ready(loss, argosy.optimizer.Adam(0.05))
+    exe.run(feed=clicked(), fetch_list=[loss])
+    feed = clicked(6)
+    expected, = exe.run(static.default_main_program().clone(for_test=True), feed=feed,
+                        fetch_list=[prediction])
+    static.save_inference_model(tmp_path / "model", [], [prediction], exe)
+    program, names, targets = static.load_inference_model(tmp_path / "model", exe)
+    assert names == ["C1", "C2"] and [target.name for target in targets] == [prediction.name]
+    answers, = exe.run(program, feed={name: feed[name] for name in names}, fetch_list=targets)
+    np.testing.assert_array_equal(answers, expected)
+    with pytest.raises(argosy.ConfigError, match="does not answer 'loss'"):
+        exe.run(program, feed=feed, fetch_list=["loss"])
+
+
 def clicks(pool=None, **attributes):
     """(loss, prediction) of clicks on two slots of one table."""
     label = static.data("label", [-1, 1], "int64")

@@ -44,7 +44,7 @@ class PserverProgram:
     def __init__(self, transpiler: "DistributeTranspiler", endpoint: str):
         self._transpiler, self._endpoint = transpiler, endpoint
 
-    def _run_by(self, executor: Any) -> List[Any]:
+    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
         fleet = self._transpiler._fleet(server=True, index=self._transpiler._index(self._endpoint))
         fleet.run_server()
         return []
@@ -56,7 +56,7 @@ class PserverProgram:
 class PserverStartup:
     """The first values of what one server holds: it draws them when it makes its tables."""
 
-    def _run_by(self, executor: Any) -> List[Any]:
+    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
         return []
 
 

@@ -70,7 +70,7 @@ class Executor:
         program = _plain(program if program is not None else default_main_program())
         own_way = getattr(program, "_run_by", None)
         if own_way is not None:
-            return own_way(self)
+            return own_way(self, feed, fetch_list)
         if program._startup_of is not None:
             program._startup_of._root._begin_anew()
             return []

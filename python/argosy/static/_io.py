@@ -1,12 +1,12 @@
 """Saving, loading and looking into the values of static programs."""
 
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
 from argosy import _core
-from argosy.static._program import Program, Variable, default_main_program
+from argosy.static._program import Program, default_main_program
 
 
 def save_persistables(executor: Any, dirname: str, main_program: Optional[Program] = None,
@@ -45,15 +45,47 @@ def save_inference_model(path: str, feed_vars: Any, fetch_vars: Any, executor: A
     program._use().export_inference(os.fspath(path), [v.name for v in fetch])
 
 
+class FetchTarget:
+    """An answer of a loaded model, by its name."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"fetch target {self.name}"
+
+
 class InferenceProgram:
     """A loaded model; exe.run(program, feed, fetch_list=fetch_targets)."""
 
     def __init__(self, path: str):
         self._predictor = _core.Predictor(path)
+        self.feed_names: List[str] = self._predictor.inputs()
+        self.fetch_targets = [FetchTarget(name) for name in self._predictor.outputs()]
 
-    def _run_feeds(self, feed: Dict[str, Any], names: Sequence[str]) -> List[np.ndarray]:
-        answers = self._predictor.run(feed)
-        return [answers[name] for name in names]
+    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[np.ndarray]:
+        answers = self._predictor.run({name: _plain(value) for name, value in (feed or {}).items()})
+        wanted = [getattr(item, "name", item) for item in fetch_list or self.fetch_targets]
+        for name in wanted:
+            if name not in answers:
+                raise _core.ConfigError(f"fetch_list: the model does not answer '{name}', it "
+                                        f"answers {', '.join(answers)}")
+        return [answers[name] for name in wanted]
+
+
+def _plain(value: Any) -> Any:
+    lod = value.lod() if hasattr(value, "lod") else []
+    array = np.asarray(value)
+    return (array.reshape(-1), [int(at) for at in lod[0]]) if lod else array
+
+
+def load_inference_model(path: str, executor: Any = None, **configs: Any
+                         ) -> Tuple[InferenceProgram, List[str], List[FetchTarget]]:
+    """(program, names to feed, what to fetch) of what save_inference_model wrote."""
+    if configs:
+        raise _core.ConfigError(f"load_inference_model: {', '.join(configs)}: not supported")
+    program = InferenceProgram(os.fspath(path))
+    return program, program.feed_names, program.fetch_targets
 
 
 def _no_filename(filename: Optional[str]) -> None:

@@ -2,11 +2,12 @@
 
 from typing import Any, List, Optional, Sequence
 
-from argosy.static import (load, load_persistables, save, save_persistables)
+from argosy.static import (load, load_inference_model, load_persistables, save,
+                           save_persistables)
 from argosy.static import save_inference_model as _save_inference_model
 from paddle import _names
 
-__all__ = ["load", "load_params", "load_persistables", "save", "save_inference_model",
+__all__ = ["load", "load_inference_model", "load_params", "load_persistables", "save", "save_inference_model",
            "save_params", "save_persistables"]
 
 save_params, load_params = save_persistables, load_persistables
