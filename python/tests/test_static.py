@@ -359,3 +359,19 @@ def test_ctrl_c_ends_training_at_once(tmp_path):
     os.kill(job.pid, signal.SIGINT)
     _, err = job.communicate(timeout=60)
     assert "KeyboardInterrupt" in err and job.returncode != 0
+
+
+def test_a_table_that_grows_by_an_entry():
+    from argosy.fleet.entries import CountFilterEntry
+
+    ids = static.data("ids", [-1, 1], "int64")
+    rows = static.nn.sparse_embedding(ids, [0, 2], entry=CountFilterEntry(2),
+                                      param_attr=argosy.ParamAttr(
+                                          "grows", initializer=argosy.nn.initializer.Constant(1.0)))
+    loss = argosy.mean(rows)
+    exe = ready(loss, argosy.optimizer.SGD(0.0))
+    feed = {"ids": np.array([[2 ** 60]])}
+    seen = [exe.run(feed=feed, fetch_list=[rows])[0].ravel().tolist() for _ in range(3)]
+    assert seen[0] == [0.0, 0.0] and seen[2] == [1.0, 1.0]
+    keys, values = static.default_main_program()._use().rows("grows")
+    assert keys.tolist() == [2 ** 60] and values.shape == (1, 2)
