@@ -109,7 +109,7 @@ def test_an_exception_in_a_reader_ends_the_training_with_its_traceback(tmp_path)
     (tmp_path / "part-0").write_text("1 0.5 0.5\n" * 10 + "bad\n")
     (tmp_path / "train.py").write_text(textwrap.dedent(f"""
         import argosy
-        from argosy import static
+        from argosy import dataset, static
         argosy.enable_static()
         x = static.data("dense_input", [-1, 2], "float32")
         y = static.data("label", [-1, 1], "int64")
@@ -117,7 +117,7 @@ def test_an_exception_in_a_reader_ends_the_training_with_its_traceback(tmp_path)
         argosy.optimizer.SGD(learning_rate=0.1).minimize(loss)
         exe = static.Executor()
         exe.run(static.default_startup_program())
-        data = argosy.dataset.QueueDataset()
+        data = dataset.QueueDataset()
         data.init(batch_size=2, use_var=[x, y], pipe_command="{sys.executable} reader.py")
         data.set_filelist(["part-0"])
         exe.train_from_dataset(static.default_main_program(), data)

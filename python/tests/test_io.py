@@ -245,3 +245,14 @@ def test_readers_of_samples_lists_and_batches():
     assert next(iter(loader))["x"].shape == (3, 2)
     with pytest.raises(ValueError, match="samples of 'x' have shape"):
         next(iter(loader.set_sample_generator(lambda: iter([([1, 2, 3], 1)] * 2), batch_size=2)))
+
+
+def test_batches_are_tensors_in_dynamic_mode():
+    import argosy
+    _mode.disable_static()
+    x = np.arange(4.).reshape(4, 1)
+    batch = next(iter(io.DataLoader(io.TensorDataset([x]), batch_size=2)))
+    assert isinstance(batch[0], argosy.Tensor) and batch[0].numpy().tolist() == [[0], [1]]
+    sample = next(iter(io.DataLoader(io.TensorDataset([x]), batch_size=None)))
+    sample[0].numpy()[:] = 7  # a copy, not the data set's own row
+    assert x[0, 0] == 0

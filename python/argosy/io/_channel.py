@@ -51,16 +51,13 @@ class Channel:
         sizes = array.array("Q", self._exactly(8 * count)).tolist()
         body = self._exactly(length)
         if memory is None:
-            rest = memoryview(self._exactly(sum(sizes)))
-            step = int
-        else:
-            rest = memoryview(mmap.mmap(memory, shared, access=mmap.ACCESS_COPY))
-            os.close(memory)
-            step = _padded
+            return pickle.loads(body, buffers=[self._exactly(size) for size in sizes])
+        rest = memoryview(mmap.mmap(memory, shared, access=mmap.ACCESS_COPY))
+        os.close(memory)
         buffers, at = [], 0
         for size in sizes:
             buffers.append(rest[at:at + size])
-            at += step(size)
+            at += _padded(size)
         return pickle.loads(body, buffers=buffers)
 
     def close(self) -> None:

@@ -67,13 +67,16 @@ def default_convert_fn(sample: Any) -> Any:
     return sample
 
 
-def values_of(batch: Any) -> Any:
-    """Arrays as the mode wants them: tensors in dynamic mode, arrays in static mode."""
+def values_of(batch: Any, own: bool) -> Any:
+    """Arrays as the mode wants them: tensors in dynamic mode, arrays in static mode.
+
+    own: nobody else has these arrays, so that tensors may take their memory.
+    """
     if _mode.in_static_mode():
         return batch
     import argosy
-    return _mapped(lambda value: argosy.to_tensor(value) if isinstance(value, np.ndarray)
-                   else value, batch)
+    convert = argosy.from_numpy if own else argosy.to_tensor
+    return _mapped(lambda value: convert(value) if isinstance(value, np.ndarray) else value, batch)
 
 
 def arrays_of(batch: Any) -> Any:

@@ -89,7 +89,7 @@ class GeneratorLoader:
                                "set_sample_list_generator or set_batch_generator")
         batches = prefetched(self._arrays, self._ahead) if self._prefetch else self._arrays()
         for batch in batches:
-            yield shaped(values_of(batch), self._names, self._return_list, self._places)
+            yield shaped(values_of(batch, own=False), self._names, self._return_list, self._places)
 
     __call__ = __iter__
 

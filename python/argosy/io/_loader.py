@@ -73,8 +73,9 @@ class DataLoader:
             batches = prefetched(source, _AHEAD)
         else:
             batches = source()
+        own = self.num_workers > 0 or (self.collate_fn is None and self.batch_size is not None)
         for batch in batches:
-            yield shaped(values_of(batch), self._names, self.return_list, self.places)
+            yield shaped(values_of(batch, own), self._names, self.return_list, self.places)
 
     __call__ = __iter__
 

@@ -1,18 +1,25 @@
 """The import name `paddle` over argosy, for scripts that were written for PaddlePaddle."""
 
 import os as _os
+import re as _re
+import sys as _sys
 
 
 def _refuse_beside_paddlepaddle() -> None:
-    from importlib import metadata
-    for name in ("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"):
+    # By the names of folders: importlib.metadata would take longer than the rest of this import.
+    installed = _re.compile(r"(paddlepaddle(?:[-_]\w+)?)-([\w.+]+?)(?:-py[\d.]+)?\.(?:dist|egg)-info")
+    for folder in _sys.path:
         try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
+            names = _os.listdir(folder or ".")
+        except OSError:
             continue
-        raise ImportError(
-            f"this environment has {name} {version}, whose import name argosy-paddle also has; "
-            f"uninstall one of them, or use an environment without it")
+        for name in names:
+            found = name.startswith("paddlepaddle") and installed.fullmatch(name)
+            if found:
+                raise ImportError(
+                    f"this environment has {found.group(1)} {found.group(2)}, whose import name "
+                    f"argosy-paddle also has; uninstall one of them, or use an environment "
+                    f"without it")
 
 
 _refuse_beside_paddlepaddle()

@@ -46,6 +46,8 @@ class _Names:
 
     def find(self, name: str) -> Any:
         """The value of a name the module has not given out yet."""
+        if name.startswith("__"):
+            raise AttributeError(f"{self.module} has no '{name}'")
         if name in self.modules:
             return importlib.import_module(f"{self.module}.{name}")
         if name in self.names:
@@ -56,7 +58,7 @@ class _Names:
             for source in self.sources:
                 if name in _public(source):
                     return getattr(importlib.import_module(source), name)
-        raise missing(self.module, name, () if name.startswith("__") else self.known())
+        raise missing(self.module, name, self.known())
 
 
 def _public(source: str) -> Iterable[str]:
