@@ -5,7 +5,7 @@ from typing import Any, List, Sequence
 import numpy as np
 
 from argosy import _core
-from argosy.dtypes import get_default_dtype
+from argosy.dtypes import engine_name, get_default_dtype
 
 Tensor = _core.Tensor
 
@@ -34,10 +34,22 @@ def is_value(value: Any) -> bool:
 def _apply_mixed(op, inputs, attrs):
     for value in inputs:
         if is_variable(value):
-            return value.program._apply(op, list(inputs), attrs)
+            recorded = [_constant(value.program, item) for item in inputs]
+            return value.program._apply(op, recorded, attrs)
     first = next((value.dtype for value in inputs if isinstance(value, Tensor)), None)
     values = [as_tensor(value, first) for value in inputs]
     return _core.apply(op, values, attrs)
+
+
+def _constant(program, value):
+    """Programs hold constants as float32; others are cast from it where that is exact."""
+    if is_variable(value):
+        return value
+    array = as_array(value)
+    floats = array.astype("float32")
+    if array.dtype == "float32" or not np.array_equal(floats.astype(array.dtype), array):
+        return array
+    return program._apply("cast", [floats], {"to": engine_name(array.dtype)})[0]
 
 
 def as_tensor(value: Any, scalar_dtype=None) -> Tensor:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from argosy import _core
-from argosy._apply import Tensor, apply_one, as_array, is_value
+from argosy._apply import Tensor, _constant, apply_one, as_array, is_value
 from argosy._math import cast, named
 from argosy._mode import in_static_mode
 from argosy._shaping import ints
@@ -16,7 +16,8 @@ def _given(array: np.ndarray):
         return Tensor(array)
     from argosy.static import default_main_program
 
-    return default_main_program()._apply("reshape", [array], {"shape": list(array.shape)})[0]
+    program = default_main_program()
+    return program._apply("reshape", [_constant(program, array)], {"shape": list(array.shape)})[0]
 
 
 def _sizes(shape) -> list:
@@ -198,6 +199,11 @@ def seed(seed: int) -> int:
     _seed = int(seed)
     _core.seed(_seed)
     return seed
+
+
+def current_seed() -> int:
+    """The number that seed was called with last; 0 at first."""
+    return _core.random_state()[0]
 
 
 def get_rng_state() -> list:

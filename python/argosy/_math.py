@@ -14,8 +14,12 @@ Axis = Union[None, int, Sequence[int]]
 
 def named(value: Any, name: Optional[str]) -> Any:
     """The value under this name, if there is one."""
-    if name is not None:
+    if name is None:
+        return value
+    if isinstance(value, Tensor):
         value.name = name
+    else:
+        value.program._rename(value, name)
     return value
 
 

@@ -1,5 +1,7 @@
 """Decay of weights, added to their gradients."""
 
+__all__ = ["L1Decay", "L2Decay"]
+
 
 class WeightDecayRegularizer:
     """Base of L1Decay and L2Decay."""

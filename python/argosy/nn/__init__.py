@@ -9,13 +9,16 @@ from argosy.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from argosy.nn.common import (BatchNorm, BatchNorm1D, BatchNorm2D, Bilinear, CosineSimilarity,
                               Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, PReLU)
 from argosy.nn.containers import LayerDict, LayerList, ParameterList, Sequential
+from argosy.nn.conv import Conv1D, Conv2D
 from argosy.nn.layer import Layer
 from argosy.nn.loss import (BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, KLDivLoss, L1Loss,
                             MarginRankingLoss, MSELoss, NLLLoss, SmoothL1Loss)
+from argosy.nn.rnn import GRU, GRUCell
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1D", "BatchNorm2D", "Bilinear",
-    "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CosineSimilarity",
+    "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "Conv1D",
+    "Conv2D", "CosineSimilarity", "GRU", "GRUCell",
     "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "Flatten", "GELU", "GLU", "Hardsigmoid",
     "Hardswish", "Hardtanh", "Identity", "KLDivLoss", "L1Loss", "Layer", "LayerDict", "LayerList",
     "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss",

@@ -1,18 +1,28 @@
 """Functions of neural networks on Tensors and Variables."""
 
 import math as _math
-from typing import Optional
 
 import numpy as np
 
 from argosy import _core
 from argosy._apply import Tensor, apply, apply_one, is_variable
-from argosy._math import (abs, add, cast, clip, divide, equal, exp, log, logsumexp, matmul, maximum,
-                          mean, multiply, named, not_equal, pow, sigmoid, sqrt, square, subtract,
+from argosy._math import (abs, add, cast, clip, divide, equal, exp, log, logsumexp, matmul, mean,
+                          multiply, named, norm, not_equal, pow, sigmoid, sqrt, square, subtract,
                           sum, tanh)
-from argosy._shaping import (concat, expand, gather, one_hot, reshape, squeeze, transpose,
-                             unsqueeze, where)
-from argosy.dtypes import is_float
+from argosy._shaping import (concat, gather, one_hot, reshape, squeeze, transpose, unsqueeze,
+                             where)
+
+__all__ = [
+    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "conv1d", "conv2d", "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding", "gelu", "glu",
+    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "kl_div", "l1_loss",
+    "label_smooth", "layer_norm", "leaky_relu", "linear", "log_loss", "log_sigmoid",
+    "log_softmax", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize",
+    "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6",
+    "scaled_dot_product_attention", "selu", "sequence_mask", "sigmoid", "silu",
+    "smooth_l1_loss", "softmax", "softmax_with_cross_entropy", "softplus", "softsign",
+    "square_error_cost", "swish", "tanh",
+]
 
 
 def relu(x, name=None):
@@ -149,8 +159,6 @@ def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=No
 
 def normalize(x, p=2, axis=1, epsilon=1e-12, name=None):
     """x divided by its p-norm along an axis."""
-    from argosy._math import norm
-
     return divide(x, clip(norm(x, p, axis, True), min=epsilon), name)
 
 
@@ -163,8 +171,6 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
 
 def pairwise_distance(x, y, p=2.0, epsilon=1e-6, keepdim=False, name=None):
     """The p-norm of x - y along the last axis."""
-    from argosy._math import norm
-
     return norm(add(subtract(x, y), epsilon), p, -1, keepdim, name)
 
 
@@ -416,3 +422,60 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         scores = add(scores, attn_mask)
     weights = dropout(softmax(scores), dropout_p, training=training)
     return named(transpose(matmul(weights, v), [0, 2, 1, 3]), name)
+
+
+def _pair(value) -> list:
+    return [int(v) for v in value] if isinstance(value, (list, tuple)) else [int(value)] * 2
+
+
+def _paddings(padding, sizes, kernel, stride, dilation) -> list:
+    """(before, after) of two axes from a number, a pair, four numbers, "same" or "valid"."""
+    if isinstance(padding, str):
+        if padding.lower() == "valid":
+            return [0, 0, 0, 0]
+        if padding.lower() != "same":
+            raise _core.ConfigError(f"padding '{padding}', expected same, valid or numbers")
+        around = []
+        for size, k, s, d in zip(sizes, kernel, stride, dilation):
+            total = max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
+            around += [total // 2, total - total // 2]
+        return around
+    if isinstance(padding, (list, tuple)) and len(padding) == 4:
+        return [int(v) for v in padding]
+    rows, columns = _pair(padding)
+    return [rows, rows, columns, columns]
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW",
+           name=None):
+    """Sums of the products of filters [out, in / groups, height, width] with windows of x."""
+    if data_format not in ("NCHW", "NHWC"):
+        raise _core.ConfigError(f"conv2d: data_format '{data_format}', expected NCHW or NHWC")
+    last = data_format == "NHWC"
+    x = transpose(x, [0, 3, 1, 2]) if last else x
+    stride, dilation = _pair(stride), _pair(dilation)
+    around = _paddings(padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    y = apply_one("conv2d", [x, weight], {"strides": stride, "paddings": around,
+                                          "dilations": dilation, "groups": int(groups)})
+    if bias is not None:
+        y = add(y, reshape(bias, [1, -1, 1, 1]))
+    return named(transpose(y, [0, 2, 3, 1]) if last else y, name)
+
+
+def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCL",
+           name=None):
+    """Sums of the products of filters [out, in / groups, length] with windows of x."""
+    if data_format not in ("NCL", "NLC"):
+        raise _core.ConfigError(f"conv1d: data_format '{data_format}', expected NCL or NLC")
+
+    def one(value):
+        return int(value[0]) if isinstance(value, (list, tuple)) else int(value)
+
+    last = data_format == "NLC"
+    x = unsqueeze(transpose(x, [0, 2, 1]) if last else x, 2)
+    if not isinstance(padding, str):
+        sides = list(padding) if isinstance(padding, (list, tuple)) else [padding]
+        padding = [0, 0, int(sides[0]), int(sides[-1])]
+    y = conv2d(x, unsqueeze(weight, 2), bias, [1, one(stride)], padding, [1, one(dilation)], groups)
+    y = squeeze(y, 2)
+    return named(transpose(y, [0, 2, 1]) if last else y, name)

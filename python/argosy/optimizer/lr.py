@@ -5,6 +5,12 @@ from typing import Callable, List
 
 from argosy import _core
 
+__all__ = [
+    "CosineAnnealingDecay", "ExponentialDecay", "InverseTimeDecay", "LRScheduler",
+    "LambdaDecay", "LinearWarmup", "MultiStepDecay", "MultiplicativeDecay", "NaturalExpDecay",
+    "NoamDecay", "PiecewiseDecay", "PolynomialDecay", "ReduceOnPlateau", "StepDecay",
+]
+
 
 class LRScheduler:
     """A learning rate for each number of steps; step() counts one."""

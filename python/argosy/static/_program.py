@@ -246,6 +246,12 @@ class Program:
         self._recorder.name(number, name)
         return self._add(Variable(self, number, name))
 
+    def _rename(self, variable: Variable, name: str) -> None:
+        self._recorder.name(variable._number, name)
+        del self._variables[variable.name]
+        variable.name = name
+        self._add(variable)
+
     def _add(self, variable: Variable) -> Variable:
         self._variables[variable.name] = variable
         return variable

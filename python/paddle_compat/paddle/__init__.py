@@ -47,5 +47,5 @@ __getattr__, __dir__ = _names.lazy(
         "disable_static": "argosy._mode:disable_static",
         "in_dynamic_mode": "argosy._mode:in_dynamic_mode",
     },
-    sources=["argosy"],
+    sources=["paddle._tensor_api"],
 )

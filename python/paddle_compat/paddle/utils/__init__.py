@@ -1,0 +1,5 @@
+"""Small things by Paddle's names."""
+
+from paddle import _names
+
+__getattr__, __dir__ = _names.lazy(__name__, names={"unique_name": "argosy.unique_name"})
