@@ -1,8 +1,10 @@
 """Einstein's notation as transposes, products of matrices and sums."""
 
+import math
+
 from argosy import _core
 from argosy._math import matmul, multiply, sum
-from argosy._shaping import reshape, transpose
+from argosy._shaping import reshape, squeeze, transpose, unsqueeze
 
 
 def einsum(equation: str, operands: list):
@@ -49,15 +51,16 @@ def _joined(a, a_term, b, b_term, needed):
     if not inner:
         order = batch + a_own + b_own
         return multiply(_spread(a, a_term, order), _spread(b, b_term, order)), "".join(order)
-    sizes = {**dict(zip(b_term, b.shape)), **dict(zip(a_term, a.shape))}
     left = _grouped(a, a_term, [batch, a_own, inner])
     right = _grouped(b, b_term, [batch, inner, b_own])
-    order = batch + a_own + b_own
+    groups, order = [batch, a_own, b_own], batch + a_own + b_own
     product = matmul(left, right)
-    unknown = [c for c in order if sizes[c] == -1]
-    if len(unknown) > 1:
-        raise _core.ConfigError(f"einsum: several unknown sizes in '{''.join(order)}'")
-    return reshape(product, [sizes[c] for c in order] or [1]), "".join(order)
+    if all(len(group) <= 1 for group in groups):
+        single = [axis for axis, group in enumerate(groups) if not group]
+        return (reshape(product, [1]) if len(single) == 3 else squeeze(product, single)), \
+            "".join(order)
+    sizes = {**dict(zip(b_term, b.shape)), **dict(zip(a_term, a.shape))}
+    return reshape(product, [sizes[c] for c in order]), "".join(order)
 
 
 def _grouped(value, term, groups):
@@ -65,13 +68,14 @@ def _grouped(value, term, groups):
     order = [c for group in groups for c in group]
     if "".join(order) != term:
         value = transpose(value, [term.index(c) for c in order])
+    if all(len(group) <= 1 for group in groups):
+        single = [axis for axis, group in enumerate(groups) if not group]
+        return unsqueeze(value, single) if single else value
     sizes = dict(zip(order, value.shape))
     shape = []
     for group in groups:
-        product = 1
-        for c in group:
-            product = -1 if sizes[c] == -1 or product == -1 else product * sizes[c]
-        shape.append(product)
+        unknown = any(sizes[c] == -1 for c in group)
+        shape.append(-1 if unknown else math.prod(sizes[c] for c in group))
     return reshape(value, shape)
 
 

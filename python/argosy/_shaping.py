@@ -319,6 +319,8 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None):
 
 def _triangle(x, diagonal, keep, name):
     rows, columns = x.shape[-2:]
+    if min(rows, columns) < 0:
+        raise _core.ConfigError(f"a triangle of {list(x.shape)}: its sizes must be known")
     mask = keep(np.ones((rows, columns), dtype=x.dtype), diagonal)
     return named(apply_one("mul", [x, mask], {}), name)
 

@@ -157,6 +157,19 @@ void set_value(const PyTensor& self, nb::handle array) {
   data = fresh.clone().reshape(data.shape());
 }
 
+/// Becomes what another Tensor is. A leaf stays the leaf that it is, with other numbers, as
+/// optimizers know it.
+void take(PyTensor& self, const PyTensor& from) {
+  const bool leaf = self.value->origin == nullptr;
+  check<ConfigError>(!(leaf && self.value->trains && from.value->trains), caller(),
+                     ": a leaf that has a gradient is changed in place; use no_grad, or detach");
+  if (leaf && from.value->origin == nullptr) {
+    self.value->data = from.value->data;
+  } else {
+    self.value = from.value;
+  }
+}
+
 nb::list shape_list(const PyTensor& self) {
   nb::list dims;
   for (const int64_t dim : self.value->data.shape()) dims.append(dim);
@@ -249,17 +262,7 @@ void bind_tensor(nb::module_& module) {
           "detach", [](const PyTensor& self) { return made(self.value->data); },
           "The same numbers without their past.")
       .def("set_value", set_value, "value"_a, "Takes a copy of these numbers.")
-      .def(
-          "_take",
-          [](const PyTensor& self, const PyTensor& from) {
-            const auto own = self.value;
-            own->data = from.value->data;
-            own->origin = from.value->origin;
-            own->output = from.value->output;
-            own->trains = from.value->trains;
-            own->version = from.value->version;
-          },
-          "from"_a, "Becomes what another Tensor is.");
+      .def("_take", take, "from"_a, "Becomes what another Tensor is.");
   nb::class_<dynamic::RowGradient>(module, "RowGradient",
                                    "The gradient of those rows of a table that were looked up.")
       .def_prop_ro("rows", [](const dynamic::RowGradient& self) { return made(self.rows); })
