@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/proc_files.h"
+#include "argosy/base/proc_files.h"
 
 namespace argosy {
 namespace {

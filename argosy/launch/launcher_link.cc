@@ -9,7 +9,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "argosy/launch/sockets.h"
+#include "argosy/net/sockets.h"
 
 namespace argosy {
 namespace {

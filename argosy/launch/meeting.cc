@@ -10,7 +10,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/launch/launcher_link.h"
-#include "argosy/launch/sockets.h"
+#include "argosy/net/sockets.h"
 
 namespace argosy {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
-#include "argosy/launch/sockets.h"
+#include "argosy/net/sockets.h"
 
 namespace argosy {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/launch/launcher.h"
-#include "argosy/launch/sockets.h"
+#include "argosy/net/sockets.h"
 
 namespace argosy {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "argosy/launch/proc_files.h"
+#include "argosy/base/proc_files.h"
 
 /// What tests that run fleetrun itself share.
 namespace argosy::launched {

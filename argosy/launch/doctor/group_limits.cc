@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include "argosy/launch/proc_files.h"
+#include "argosy/base/proc_files.h"
 
 namespace argosy {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "argosy/base/proc_files.h"
 #include "argosy/launch/doctor/doctor_checks.h"
-#include "argosy/launch/proc_files.h"
 #include "argosy/launch/shell_word.h"
 
 namespace argosy {

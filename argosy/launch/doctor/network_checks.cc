@@ -8,8 +8,8 @@
 #include <map>
 #include <sstream>
 
+#include "argosy/base/proc_files.h"
 #include "argosy/launch/doctor/doctor_checks.h"
-#include "argosy/launch/proc_files.h"
 #include "argosy/launch/shell_word.h"
 
 namespace argosy {

@@ -21,7 +21,7 @@
 
 #include "argosy/base/descriptor.h"
 #include "argosy/base/error.h"
-#include "argosy/launch/proc_files.h"
+#include "argosy/base/proc_files.h"
 
 namespace argosy {
 namespace {

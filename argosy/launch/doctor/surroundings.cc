@@ -14,8 +14,8 @@
 #include <memory>
 #include <sstream>
 
+#include "argosy/base/proc_files.h"
 #include "argosy/launch/doctor/probes.h"
-#include "argosy/launch/proc_files.h"
 
 namespace argosy {
 namespace {

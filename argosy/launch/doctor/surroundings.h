@@ -12,7 +12,7 @@
 
 #include "argosy/launch/doctor/group_limits.h"
 #include "argosy/launch/doctor/short_child.h"
-#include "argosy/launch/port_owner.h"
+#include "argosy/net/port_owner.h"
 
 namespace argosy {
 

@@ -1,4 +1,4 @@
-#include "argosy/launch/sockets.h"
+#include "argosy/net/sockets.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/port_owner.h"
+#include "argosy/net/port_owner.h"
 
 namespace argosy {
 namespace {

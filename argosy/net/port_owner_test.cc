@@ -1,4 +1,4 @@
-#include "argosy/launch/port_owner.h"
+#include "argosy/net/port_owner.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

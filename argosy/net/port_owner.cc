@@ -1,4 +1,4 @@
-#include "argosy/launch/port_owner.h"
+#include "argosy/net/port_owner.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "argosy/launch/proc_files.h"
+#include "argosy/base/proc_files.h"
 
 namespace argosy {
 namespace {
