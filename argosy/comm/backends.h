@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "argosy/comm/backend.h"
+#include "argosy/comm/peers.h"
+
+/// The files of backends/, by name.
+namespace argosy {
+
+/// All ranks are on one host.
+std::unique_ptr<Backend> shm_backend(std::unique_ptr<Peers> peers);
+
+enum class Order : uint8_t { any, ranks };  // of additions
+std::unique_ptr<Backend> tcp_backend(std::unique_ptr<Peers> peers, Order order);
+
+/// shm among the ranks of a host, tcp among the first ones of all hosts.
+std::unique_ptr<Backend> hierarchical_backend(std::unique_ptr<Peers> peers, Order order);
+
+/// auto: what suits the hosts. Throws ConfigError for another name.
+std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<Peers> peers,
+                                      Order order);
+/// The ranks of each host; hosts and ranks in the order of the list.
+std::vector<std::vector<int>> ranks_by_host(const std::vector<Endpoint>& ranks);
+
+}  // namespace argosy

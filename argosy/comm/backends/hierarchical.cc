@@ -1,0 +1,150 @@
+// Several ranks on several hosts: what can be added or copied inside a host is, through shared
+// memory, so that only the first rank of each host, its leader, talks to other hosts.
+#include <algorithm>
+#include <numeric>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/backends.h"
+#include "argosy/comm/reduce.h"
+
+namespace argosy {
+namespace {
+
+constexpr uint64_t kLeaders = 1, kFirstHost = 2;  // numbers of the groups inside this one
+
+class Hierarchical final : public Backend {
+ public:
+  Hierarchical(std::unique_ptr<Peers> peers, Order order)
+      : hosts_(ranks_by_host(peers->options().ranks)),
+        order_(order),
+        rank_(peers->rank()),
+        host_(host_of(rank_)) {
+    const std::vector<int>& here = hosts_[static_cast<size_t>(host_)];
+    local_ = shm_backend(peers->sub_group(here, kFirstHost + static_cast<uint64_t>(host_)));
+    if (is_leader()) {
+      std::vector<int> leaders;
+      for (const std::vector<int>& host : hosts_) leaders.push_back(host.front());
+      leaders_ = tcp_backend(peers->sub_group(leaders, kLeaders), order);
+    }
+    peers_ = peers.get();
+    flat_ = tcp_backend(std::move(peers), order);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return flat_->size(); }
+  void run(const Collective& work) override;
+  std::span<std::byte> arena(const Call& call) override {
+    flat_->run({.call = call});
+    return local_->arena(call);
+  }
+  std::unique_ptr<Backend> sub_group(std::span<const int> ranks, uint64_t id) override {
+    return make_backend("auto", peers_->sub_group(ranks, id), order_);
+  }
+  void abandon(const std::string& reason) noexcept override {
+    local_->abandon(reason);
+    if (leaders_ != nullptr) leaders_->abandon(reason);
+    flat_->abandon(reason);
+  }
+
+ private:
+  bool is_leader() const { return hosts_[static_cast<size_t>(host_)].front() == rank_; }
+  int host_of(int rank) const {
+    const auto found = std::ranges::find_if(
+        hosts_, [&](const auto& host) { return std::ranges::count(host, rank) > 0; });
+    return static_cast<int>(found - hosts_.begin());
+  }
+  /// A rank's number among those of its host.
+  int place_of(int rank) const {
+    const std::vector<int>& host = hosts_[static_cast<size_t>(host_of(rank))];
+    return static_cast<int>(std::ranges::find(host, rank) - host.begin());
+  }
+  std::byte* scratch(size_t bytes) {
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    return scratch_.data();
+  }
+
+  void all_reduce(const Collective& work);
+  void reduce(const Collective& work);
+  void broadcast(const Collective& work);
+  void barrier(const Collective& work);
+
+  const std::vector<std::vector<int>> hosts_;
+  const Order order_;
+  const int rank_, host_;
+  std::unique_ptr<Backend> local_, leaders_, flat_;  // leaders_: of leaders only
+  Peers* peers_ = nullptr;                           // flat_'s
+  std::vector<std::byte> scratch_;
+};
+
+/// The same call as a part of another one.
+Collective as(CallKind kind, int root, const Collective& work) {
+  Collective part = work;
+  part.call.kind = kind;
+  part.call.root = root;
+  if (part.call.reduce == Reduce::avg) part.call.reduce = Reduce::sum;
+  return part;
+}
+
+void Hierarchical::run(const Collective& work) {
+  const bool sums_in_order = order_ == Order::ranks;
+  switch (work.call.kind) {
+    case CallKind::all_reduce:
+      return sums_in_order ? flat_->run(work) : all_reduce(work);
+    case CallKind::reduce:
+      return sums_in_order ? flat_->run(work) : reduce(work);
+    case CallKind::broadcast:
+      return broadcast(work);
+    case CallKind::barrier:
+      return barrier(work);
+    default:  // every pair has something of its own to move
+      return flat_->run(work);
+  }
+}
+
+void Hierarchical::all_reduce(const Collective& work) {
+  local_->run(as(CallKind::reduce, 0, work));
+  if (is_leader()) {
+    leaders_->run(as(CallKind::all_reduce, -1, work));
+    if (work.call.reduce == Reduce::avg)
+      divide_elements(work.call.type, work.out, work.call.count, static_cast<size_t>(size()));
+  }
+  local_->run(as(CallKind::broadcast, 0, work));
+}
+
+void Hierarchical::reduce(const Collective& work) {
+  const int root = work.call.root, root_host = host_of(root);
+  const bool is_root = rank_ == root;
+  Collective part = work;
+  if (!is_root && is_leader()) part.out = scratch(work.call.count * size_of(work.call.type));
+  local_->run(as(CallKind::reduce, 0, part));
+  part.in = part.out;
+  if (is_leader()) {
+    leaders_->run(as(CallKind::reduce, root_host, part));
+    if (work.call.reduce == Reduce::avg && host_ == root_host)
+      divide_elements(work.call.type, part.out, work.call.count, static_cast<size_t>(size()));
+  }
+  if (place_of(root) == 0) return;  // the leader itself
+  if (is_root) local_->run(as(CallKind::receive, 0, work));
+  if (is_leader() && host_ == root_host) local_->run(as(CallKind::send, place_of(root), part));
+}
+
+void Hierarchical::broadcast(const Collective& work) {
+  const int root = work.call.root, root_host = host_of(root);
+  if (host_ == root_host) local_->run(as(CallKind::broadcast, place_of(root), work));
+  if (is_leader()) leaders_->run(as(CallKind::broadcast, root_host, work));
+  if (host_ != root_host) local_->run(as(CallKind::broadcast, 0, work));
+}
+
+void Hierarchical::barrier(const Collective& work) {
+  local_->run(work);
+  if (is_leader()) leaders_->run(work);
+  local_->run(work);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> hierarchical_backend(std::unique_ptr<Peers> peers, Order order) {
+  return std::make_unique<Hierarchical>(std::move(peers), order);
+}
+
+}  // namespace argosy

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/comm/call.h"
+
+namespace argosy {
+
+/// Where others find the memory of a call; what the number means is the backend's matter.
+using Location = uint64_t;
+inline constexpr Location kStaged = ~uint64_t{0};  // in the rank's stage on the board
+
+/// What a rank shows the others about its call.
+struct Posting {
+  Call call = {};
+  Location in = kStaged;  // what it gives
+};
+
+/// How long a rank waits for others, and how it finds out that there is no use in waiting.
+struct Patience {
+  Env& env;
+  Env::Duration deadline;
+  std::function<void()> look = [] {};  // throws IoError if a rank is lost; called now and then
+  /// "rank 1 (10.0.0.2:6070)"
+  std::function<std::string(int)> name = [](int rank) { return "rank " + std::to_string(rank); };
+};
+
+/// Memory that ranks share, in which they post their calls, count their steps, and have a stage for
+/// data. Ranks may be threads or processes: waits are on futexes that need not be private. One
+/// object per rank.
+class Board {
+ public:
+  static constexpr size_t kStage = size_t{1} << 22;      // bytes of each half of a rank's stage
+  static constexpr size_t kMailStage = size_t{1} << 18;  // the same for send and receive
+  static size_t bytes_for(int ranks);
+
+  /// `memory` has bytes_for(ranks), aligned to a page and zeroed before the first rank came.
+  Board(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience);
+  ~Board();  // leaves
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(postings_.size()); }
+
+  /// Begins a call: waits until every rank has posted one and throws ConfigError if one differs.
+  void begin(const Posting& mine);
+  const Posting& posted(int rank) const { return postings_[static_cast<size_t>(rank)]; }
+  /// Waits until every rank has come as far: what they wrote before is there.
+  void meet();
+
+  /// A rank's stage. Halves take turns: what is in one may be read until the next but one use.
+  std::byte* stage(int rank, uint64_t turn) const;
+
+  /// One message between two ranks, in as many pieces as it takes. `copy(piece, stage, bytes)`
+  /// fills a stage or empties it; a location other than kStaged makes it one piece.
+  using CopyPiece = std::function<void(size_t begin, std::byte* stage, size_t bytes)>;
+  void send(int to, const Posting& mine, size_t bytes, const CopyPiece& copy);
+  /// `copy_all` is called instead where the sender has posted a location.
+  void receive(int from, const Call& mine, size_t bytes, const CopyPiece& copy,
+               const std::function<void(Location)>& copy_all);
+
+  /// Ends every wait of the others with this reason.
+  void abandon(const std::string& reason) noexcept;
+
+ private:
+  struct Word;
+  struct Slot;
+  struct Mail;
+  struct Head;
+
+  Head& head() const;
+  Slot& slot(int rank) const;
+  Mail& mail(int from, int to) const;
+  std::byte* mail_stage(int from, uint32_t turn) const;
+  void wait_for(Word& word, uint32_t value, int rank);
+  void sleep_for(Word& word, uint32_t value, int rank);
+  void check_hope(const Word& word, uint32_t value, int rank, Env::Time until);
+  void check_not_elsewhere(const Word& word, uint32_t value, int rank) const;
+
+  std::shared_ptr<std::byte> memory_;
+  const int rank_;
+  const Patience patience_;
+  std::vector<Posting> postings_;
+  uint32_t step_ = 0;
+  uint64_t calls_ = 0;
+  Call current_ = {};
+};
+
+}  // namespace argosy

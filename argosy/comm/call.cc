@@ -1,0 +1,63 @@
+#include "argosy/comm/call.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "argosy/base/error.h"
+
+namespace argosy {
+namespace {
+
+constexpr std::array kReduces = {"sum", "avg", "max", "min", "prod"};
+constexpr std::array kTypes = {"f32", "f64", "i32", "i64"};
+constexpr std::array kKinds = {"all_reduce", "reduce",  "reduce_scatter", "all_gather",
+                               "broadcast",  "scatter", "all_to_all",     "barrier",
+                               "send",       "receive", "arena",          "sub_group"};
+
+/// What came over a wire may be anything.
+template <size_t N>
+const char* entry(const std::array<const char*, N>& names, uint8_t index) {
+  return index < N ? names[index] : "?";
+}
+
+bool reduces(CallKind kind) {
+  return kind == CallKind::all_reduce || kind == CallKind::reduce ||
+         kind == CallKind::reduce_scatter;
+}
+
+bool has_elements(CallKind kind) { return kind < CallKind::barrier; }
+
+}  // namespace
+
+size_t size_of(ElementType type) {
+  return type == ElementType::f32 || type == ElementType::i32 ? 4 : 8;
+}
+
+const char* name(Reduce reduce) { return entry(kReduces, static_cast<uint8_t>(reduce)); }
+const char* name(ElementType type) { return entry(kTypes, static_cast<uint8_t>(type)); }
+const char* name(CallKind kind) { return entry(kKinds, static_cast<uint8_t>(kind)); }
+
+std::string Call::text() const {
+  std::string text = fmt::format("{} {}", name(kind), sequence);
+  if (kind == CallKind::send || kind == CallKind::receive || has_elements(kind)) {
+    text += reduces(kind) ? fmt::format(": {} of", name(reduce)) : ":";
+    text += fmt::format(" {} {}", count, name(type));
+  } else if (kind == CallKind::arena) {
+    text += fmt::format(": {} bytes", count);
+  } else if (kind == CallKind::sub_group) {
+    text += fmt::format(": ranks with hash {:x}", count);
+  }
+  if (root >= 0) text += fmt::format(", root {}", root);
+  return text;
+}
+
+void check_same_call(const Call& mine, const std::string& me, const Call& other,
+                     const std::string& them) {
+  if (mine == other) [[likely]]
+    return;
+  fail<ConfigError>("ranks of a group must make the same calls in the same order, but ", me,
+                    " makes ", mine.text(), " and ", them, " makes ", other.text());
+}
+
+}  // namespace argosy

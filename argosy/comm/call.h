@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace argosy {
+
+enum class Reduce : uint8_t { sum, avg, max, min, prod };
+
+/// Types of elements that a group adds and compares.
+enum class ElementType : uint8_t { f32, f64, i32, i64 };
+size_t size_of(ElementType type);
+
+enum class CallKind : uint8_t {
+  all_reduce,
+  reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  scatter,
+  all_to_all,
+  barrier,
+  send,
+  receive,
+  arena,
+  sub_group,
+};
+
+/// What a rank says about the call it makes. It goes in front of all data, so that ranks which do
+/// not make the same call find out.
+struct Call {
+  uint64_t sequence = 0;  // among the calls of the group, or of a pair for send and receive
+  uint64_t count = 0;     // of elements
+  int32_t root = -1;      // -1: there is none
+  CallKind kind = CallKind::barrier;
+  ElementType type = ElementType::f32;
+  Reduce reduce = Reduce::sum;
+  uint8_t reserved = 0;
+
+  bool operator==(const Call&) const = default;
+  /// "all_reduce 12: sum of 300 f32".
+  std::string text() const;
+};
+static_assert(sizeof(Call) == 24);
+
+const char* name(Reduce reduce);
+const char* name(ElementType type);
+const char* name(CallKind kind);
+
+/// Throws ConfigError that shows both, unless they are the same.
+void check_same_call(const Call& mine, const std::string& me, const Call& other,
+                     const std::string& them);
+
+}  // namespace argosy

@@ -1,0 +1,71 @@
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "argosy/base/error.h"
+#include "argosy/comm/backends.h"
+#include "argosy/comm/group.h"
+#include "argosy/net/sockets.h"
+
+namespace argosy {
+namespace {
+
+Descriptor listening_socket(const GroupOptions& options) {
+  if (options.listen_fd) {
+    Descriptor socket(*options.listen_fd);
+    ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
+    return socket;
+  }
+  const Endpoint& at = options.ranks[static_cast<size_t>(options.rank)];
+  Descriptor socket = bind_to(at);
+  start_listening(socket, at);
+  return socket;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> ranks_by_host(const std::vector<Endpoint>& ranks) {
+  std::vector<std::vector<int>> hosts;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    const auto host_of = [&](int each) { return ranks[static_cast<size_t>(each)].host; };
+    const auto host = std::ranges::find_if(
+        hosts, [&](const auto& known) { return host_of(known.front()) == host_of(rank); });
+    if (host == hosts.end())
+      hosts.push_back({rank});
+    else
+      host->push_back(rank);
+  }
+  return hosts;
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<Peers> peers,
+                                      Order order) {
+  const size_t hosts = ranks_by_host(peers->options().ranks).size();
+  const auto ranks = static_cast<size_t>(peers->size());
+  const bool any = name == "auto" || name == "hierarchical";
+  if (name == "shm" || (any && hosts == 1)) {
+    check<ConfigError>(hosts == 1, "backend shm: the ranks are on ", hosts, " hosts, expected one");
+    return shm_backend(std::move(peers));
+  }
+  if (name == "tcp" || (any && hosts == ranks)) return tcp_backend(std::move(peers), order);
+  check<ConfigError>(any, "backend '", name, "', expected auto, shm, tcp or hierarchical");
+  return hierarchical_backend(std::move(peers), order);
+}
+
+std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {
+  const auto ranks = static_cast<int>(options.ranks.size());
+  check<ConfigError>(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of ",
+                     ranks, " endpoints, expected 0 to ", ranks - 1);
+  auto door = std::make_shared<Door>(listening_socket(options));
+  auto peers = std::make_unique<Peers>(env,
+                                       PeersOptions{.rank = options.rank,
+                                                    .ranks = options.ranks,
+                                                    .job = options.job,
+                                                    .join_within = options.join_within,
+                                                    .deadline = options.deadline},
+                                       std::move(door));
+  return std::make_unique<Group>(make_backend(options.backend, std::move(peers),
+                                              options.deterministic ? Order::ranks : Order::any));
+}
+
+}  // namespace argosy

@@ -1,0 +1,166 @@
+#include "argosy/comm/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "argosy/base/hash.h"
+#include "argosy/base/rng.h"
+
+namespace argosy {
+namespace {
+
+constexpr size_t kFirstQueue = 64;
+
+bool has_root(CallKind kind) {
+  switch (kind) {
+    case CallKind::reduce:
+    case CallKind::broadcast:
+    case CallKind::scatter:
+    case CallKind::send:
+    case CallKind::receive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool between_two(CallKind kind) { return kind == CallKind::send || kind == CallKind::receive; }
+
+}  // namespace
+
+Group::Group(std::unique_ptr<Backend> backend)
+    : backend_(std::move(backend)),
+      queue_(kFirstQueue),
+      sent_(static_cast<size_t>(size())),
+      received_(static_cast<size_t>(size())) {}
+
+Group::~Group() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return finished_ == started_ || failure_ != nullptr; });
+  thread_.request_stop();
+  changed_.notify_all();
+}
+
+/// The next number of the sequence that the call belongs to.
+Call Group::numbered(Call call) {
+  const auto peer = static_cast<size_t>(call.root);
+  if (call.kind == CallKind::send) call.sequence = ++sent_[peer];
+  if (call.kind == CallKind::receive) call.sequence = ++received_[peer];
+  if (!between_two(call.kind)) call.sequence = ++sequence_;
+  return call;
+}
+
+/// Before the call counts: a mistake of this rank alone that the others need not hear of.
+void Group::validate(const Call& call) const {
+  check<ConfigError>(!has_root(call.kind) || (call.root >= 0 && call.root < size()),
+                     name(call.kind), ": no rank ", call.root, " in a group of ", size());
+  check<ConfigError>(!between_two(call.kind) || call.root != rank(), name(call.kind), ": rank ",
+                     call.root, " is this one itself");
+}
+
+void Group::make(Collective work) {
+  work.call = numbered(work.call);
+  backend_->run(work);
+}
+
+/// Calls f without the lock; a failure is the group's end.
+template <class F>
+void Group::attempt(std::unique_lock<std::mutex>& lock, const F& call) {
+  busy_ = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    call();
+  } catch (const std::exception& e) {
+    backend_->abandon(e.what());
+    failure = std::current_exception();
+  }
+  lock.lock();
+  busy_ = false;
+  failure_ = failure;
+}
+
+/// Calls f when everything that was started before is over, and nobody else's call is.
+template <class F>
+void Group::exclusively(const F& call) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, mark = started_] {
+    return (!busy_ && finished_ >= mark) || failure_ != nullptr;
+  });
+  if (failure_ == nullptr) attempt(lock, call);
+  changed_.notify_all();
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void Group::run(const Collective& work) {
+  validate(work.call);
+  exclusively([&] { make(work); });
+}
+
+void Group::barrier() { run({.call = {.kind = CallKind::barrier}}); }
+
+Work Group::start(const Collective& work) {
+  validate(work.call);
+  const std::lock_guard lock(mutex_);
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  if (!thread_.joinable())
+    thread_ = std::jthread([this](const std::stop_token& stop) { make_started(stop); });
+  if (started_ - finished_ == queue_.size()) {
+    std::vector<Collective> larger(2 * queue_.size());
+    for (uint64_t i = finished_; i < started_; ++i)
+      larger[i % larger.size()] = queue_[i % queue_.size()];
+    queue_ = std::move(larger);
+  }
+  queue_[started_ % queue_.size()] = work;
+  ++started_;
+  changed_.notify_all();
+  return {*this, started_};
+}
+
+void Group::make_started(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return !busy_ && finished_ < started_; };
+  while (changed_.wait(lock, stop, ready) && failure_ == nullptr) {
+    const Collective next = queue_[finished_ % queue_.size()];
+    attempt(lock, [&] { make(next); });
+    finished_ += failure_ == nullptr ? 1 : 0;
+    changed_.notify_all();
+  }
+}
+
+void Group::finish(uint64_t number) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return finished_ >= number || failure_ != nullptr; });
+  if (finished_ < number) std::rethrow_exception(failure_);
+}
+
+void Work::wait() {
+  if (group_ != nullptr) group_->finish(number_);
+  group_ = nullptr;
+}
+
+std::span<std::byte> Group::arena(size_t bytes) {
+  std::span<std::byte> memory;
+  exclusively(
+      [&] { memory = backend_->arena(numbered({.count = bytes, .kind = CallKind::arena})); });
+  return memory;
+}
+
+std::unique_ptr<Group> Group::sub_group(std::span<const int> ranks) {
+  const auto own = std::ranges::find(ranks, rank());
+  for (const int each : ranks)
+    check<ConfigError>(each >= 0 && each < size() && std::ranges::count(ranks, each) == 1,
+                       "sub_group: rank ", each, ", expected each of 0 to ", size() - 1,
+                       " at most once");
+  const uint64_t list = hash64(std::as_bytes(ranks));
+  std::unique_ptr<Group> group;
+  exclusively([&] {
+    backend_->run({.call = numbered({.count = list, .kind = CallKind::sub_group})});
+    ++sub_groups_;
+    if (own != ranks.end())
+      group = std::make_unique<Group>(backend_->sub_group(ranks, mix(list + sub_groups_)));
+  });
+  return group;
+}
+
+}  // namespace argosy

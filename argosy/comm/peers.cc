@@ -1,0 +1,337 @@
+#include "argosy/comm/peers.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "argosy/base/error.h"
+#include "argosy/base/hash.h"
+#include "argosy/base/rng.h"
+#include "argosy/net/sockets.h"
+
+namespace argosy {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTry = 500ms;   // for one attempt to connect
+constexpr auto kLook = 20ms;   // between attempts
+constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
+// A host that is silent is given up after 2 + 3 x 2 seconds.
+constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 8000;
+
+/// What ranks tell each other later.
+struct Notice {
+  enum Kind : uint32_t { stop = 1, leave = 2 };
+  Kind kind = stop;
+  char reason[1020] = {};
+};
+
+void send_plain(const Descriptor& socket, const void* bytes, size_t size) noexcept {
+  // Far less than what a socket takes without a reader.
+  [[maybe_unused]] const ssize_t sent =
+      ::send(socket.get(), bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+template <size_t N>
+void copy_text(char (&to)[N], const std::string& from) {
+  std::memcpy(to, from.data(), std::min(from.size(), N - 1));
+}
+
+void set_option(const Descriptor& socket, int level, int option, int value) {
+  ::setsockopt(socket.get(), level, option, &value, sizeof(value));
+}
+
+/// A peer whose host is switched off sends nothing; the kernel asks for it.
+void notice_silence(const Descriptor& socket) {
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdle);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kInterval);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledged);
+}
+
+uint64_t hash_of(const std::vector<Endpoint>& endpoints) {
+  std::string all;
+  for (const Endpoint& each : endpoints) all += each.text() + ",";
+  return hash64(all);
+}
+
+void wait_a_moment(int fd, std::chrono::milliseconds time) {
+  pollfd ready{fd, POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(time.count()));
+}
+
+std::string in_seconds(Env::Duration time) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
+}
+
+}  // namespace
+
+Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door)
+    : env_(env),
+      options_(std::move(options)),
+      door_(std::move(door)),
+      nonce_(env.random()),
+      peers_(options_.ranks.size()),
+      news_(::epoll_create1(EPOLL_CLOEXEC)) {
+  argosy::check<IoError>(news_.get() >= 0, "epoll: ", std::strerror(errno));
+  try {
+    meet_all();
+  } catch (const std::exception& e) {
+    tell(e.what());
+    throw;
+  }
+}
+
+Peers::~Peers() {
+  const Notice notice{.kind = Notice::leave};
+  for (const Peer& peer : peers_)
+    if (peer.greeted && peer.socket.get() >= 0) send_plain(peer.socket, &notice, sizeof(notice));
+}
+
+Hello Peers::own_hello(Hello::Purpose purpose) const {
+  Hello hello{.rank = rank(),
+              .ranks = size(),
+              .purpose = purpose,
+              .process = static_cast<int32_t>(::getpid()),
+              .group = options_.group,
+              .endpoints = hash_of(options_.ranks),
+              .nonce = nonce_};
+  copy_text(hello.job, options_.job);
+  return hello;
+}
+
+std::string Peers::place(int rank) const {
+  return options_.ranks[static_cast<size_t>(rank)].text();
+}
+
+std::string Peers::name(int rank) const {
+  const int32_t process = rank == this->rank() ? static_cast<int32_t>(::getpid())
+                                               : peers_[static_cast<size_t>(rank)].hello.process;
+  return fmt::format("rank {} ({}, process {})", rank, place(rank), process);
+}
+
+uint64_t Peers::nonce(int rank) const {
+  return rank == this->rank() ? nonce_ : peers_[static_cast<size_t>(rank)].hello.nonce;
+}
+
+void Peers::meet_all() {
+  const Env::Time until = env_.now() + options_.join_within;
+  while (true) {
+    call_lower_ranks();
+    read_answers();
+    let_in_higher_ranks();
+    if (complete()) return;
+    check();
+    if (env_.now() >= until) name_missing();
+    wait_a_moment(door_ != nullptr ? door_->fd() : -1, kLook);
+  }
+}
+
+bool Peers::complete() const {
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank() && !peers_[static_cast<size_t>(peer)].greeted) return false;
+  return true;
+}
+
+void Peers::name_missing() const {
+  std::string missing;
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank() && !peers_[static_cast<size_t>(peer)].greeted)
+      missing += fmt::format("{}rank {} ({})", missing.empty() ? "" : ", ", peer, place(peer));
+  fail<IoError>(missing, ": not there within ", in_seconds(options_.join_within), "; rank ", rank(),
+                " of ", size(), " of job '", options_.job, "' waited",
+                refused_.empty() ? "" : "; turned away: " + refused_);
+}
+
+/// Those that are not there yet are tried again.
+void Peers::call_lower_ranks() {
+  for (int lower = 0; lower < rank(); ++lower) {
+    Peer& peer = peers_[static_cast<size_t>(lower)];
+    if (peer.socket.get() >= 0) continue;
+    auto socket = connect_within(options_.ranks[static_cast<size_t>(lower)], kTry);
+    if (!socket) continue;
+    const Hello hello = own_hello(Hello::watch);
+    send_plain(*socket, &hello, sizeof(hello));
+    peer.socket = std::move(*socket);
+    peer.received = 0;
+  }
+}
+
+void Peers::read_answers() {
+  for (int lower = 0; lower < rank(); ++lower) {
+    Peer& peer = peers_[static_cast<size_t>(lower)];
+    if (peer.greeted || peer.socket.get() < 0) continue;
+    Door::Guest answer{std::move(peer.socket), peer.hello, peer.received};
+    const bool usable = read_hello(answer);
+    if (!usable) continue;  // its process ended before it answered: another may come
+    peer.socket = std::move(answer.socket);
+    peer.hello = answer.hello;
+    peer.received = answer.received;
+    if (!is_complete(answer)) continue;
+    argosy::check<ConfigError>(answer.hello.refusal[0] == 0, answer.hello.refusal);
+    watch(lower);
+  }
+}
+
+/// Why one who is of this group by its number cannot be; "": it can.
+std::string Peers::objection(const Hello& hello) const {
+  const std::string them = fmt::format("rank {} of {}", hello.rank, hello.ranks);
+  const std::string us = fmt::format("rank {} of {} ({})", rank(), size(), place(rank()));
+  if (options_.job != hello.job)
+    return fmt::format("{} is of job '{}', but {} is of job '{}'", them, hello.job, us,
+                       options_.job);
+  if (hello.ranks != size() || hello.rank <= rank() || hello.rank >= size())
+    return fmt::format("{} wants to join {}: ranks must agree about their number", them, us);
+  if (hello.endpoints != hash_of(options_.ranks))
+    return fmt::format("{} and {} have different lists of endpoints", them, us);
+  if (peers_[static_cast<size_t>(hello.rank)].greeted)
+    return fmt::format("{} is there already: {}; another one is process {}", them, name(hello.rank),
+                       hello.process);
+  return "";
+}
+
+void Peers::let_in_higher_ranks() {
+  if (door_ == nullptr) return;
+  const auto ours = [this](const Hello& hello) {
+    return hello.group == options_.group && hello.purpose == Hello::watch;
+  };
+  while (auto guest = door_->take(ours)) {
+    if (const std::string reason = objection(guest->hello); !reason.empty()) {
+      refuse(*guest, reason);
+      continue;
+    }
+    const Hello hello = own_hello(Hello::watch);
+    send_plain(guest->socket, &hello, sizeof(hello));
+    Peer& peer = peers_[static_cast<size_t>(guest->hello.rank)];
+    peer.socket = std::move(guest->socket);
+    peer.hello = guest->hello;
+    watch(guest->hello.rank);
+  }
+}
+
+/// Another job's processes are none of our business; those of this one must not disagree.
+void Peers::refuse(Door::Guest& guest, const std::string& reason) {
+  Hello hello = own_hello(Hello::watch);
+  copy_text(hello.refusal, reason);
+  send_plain(guest.socket, &hello, sizeof(hello));
+  refused_ = reason;
+  const bool same_job = options_.job == guest.hello.job;
+  const bool twice = guest.hello.ranks == size() && guest.hello.endpoints == hello.endpoints;
+  argosy::check<ConfigError>(!same_job || twice, reason);
+}
+
+void Peers::watch(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  peer.greeted = true;
+  peer.received = 0;
+  peer.notice.resize(sizeof(Notice));
+  notice_silence(peer.socket);
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = static_cast<uint32_t>(rank)}};
+  argosy::check<IoError>(::epoll_ctl(news_.get(), EPOLL_CTL_ADD, peer.socket.get(), &event) == 0,
+                         "cannot watch ", name(rank), ": ", std::strerror(errno));
+}
+
+void Peers::check() {
+  if (!failure_.empty()) fail<IoError>(failure_);
+  constexpr int kAtOnce = 16;
+  std::array<epoll_event, kAtOnce> events;
+  for (int found = kAtOnce; found == kAtOnce;) {
+    found = std::max(0, ::epoll_wait(news_.get(), events.data(), kAtOnce, 0));
+    for (int i = 0; i < found; ++i)
+      read_news(static_cast<int>(events[static_cast<size_t>(i)].data.u32));
+  }
+}
+
+void Peers::read_news(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  while (peer.socket.get() >= 0) {
+    const ssize_t n = ::recv(peer.socket.get(), peer.notice.data() + peer.received,
+                             sizeof(Notice) - peer.received, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      failure_ = n == 0 || errno == ECONNRESET
+                     ? name(rank) + " is gone: its process has ended"
+                     : fmt::format("{} is gone: {}", name(rank), std::strerror(errno));
+      fail<IoError>(failure_);
+    }
+    peer.received += static_cast<size_t>(n);
+    if (peer.received == sizeof(Notice)) take_notice(rank);
+  }
+}
+
+void Peers::take_notice(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  Notice notice;
+  std::memcpy(&notice, peer.notice.data(), sizeof(notice));
+  peer.received = 0;
+  if (notice.kind == Notice::leave) {
+    peer.left = true;
+    return peer.socket.reset();
+  }
+  notice.reason[sizeof(notice.reason) - 1] = 0;
+  failure_ = notice.reason;
+  fail<IoError>(failure_);
+}
+
+bool Peers::has_left(int rank) const { return peers_[static_cast<size_t>(rank)].left; }
+
+void Peers::explain_loss(int rank, const Call& call) {
+  const Env::Time until = env_.now() + kExplain;
+  while (!has_left(rank) && env_.now() < until) {
+    check();
+    if (!has_left(rank)) wait_a_moment(fd(), kLook);
+  }
+  fail<IoError>(name(rank), has_left(rank) ? " has left the group" : " has closed its connection",
+                "; ", name(this->rank()), " is in ", call.text());
+}
+
+void Peers::tell(const std::string& reason) noexcept {
+  Notice notice{.kind = Notice::stop};
+  copy_text(notice.reason, reason);
+  for (const Peer& peer : peers_)
+    if (peer.greeted && peer.socket.get() >= 0) send_plain(peer.socket, &notice, sizeof(notice));
+}
+
+Descriptor Peers::open_link(int rank) {
+  const Env::Time until = env_.now() + options_.deadline;
+  const auto wanted = [&](const Hello& hello) {
+    return hello.group == options_.group && hello.purpose == Hello::data && hello.rank == rank &&
+           hello.nonce == nonce(rank);
+  };
+  while (env_.now() < until) {
+    check();
+    if (rank > this->rank()) {
+      if (auto guest = door_->take(wanted)) return std::move(guest->socket);
+      wait_a_moment(door_->fd(), kLook);
+    } else if (auto socket = connect_within(options_.ranks[static_cast<size_t>(rank)], kTry)) {
+      const Hello hello = own_hello(Hello::data);
+      send_plain(*socket, &hello, sizeof(hello));
+      return std::move(*socket);
+    }
+  }
+  fail<IoError>(name(rank), ": no connection for data within ", in_seconds(options_.deadline));
+}
+
+std::unique_ptr<Peers> Peers::sub_group(std::span<const int> ranks, uint64_t id) const {
+  PeersOptions options = options_;
+  options.group = mix(options_.group ^ id);
+  options.ranks.clear();
+  for (const int each : ranks) {
+    if (each == rank()) options.rank = static_cast<int>(options.ranks.size());
+    options.ranks.push_back(options_.ranks[static_cast<size_t>(each)]);
+  }
+  return std::make_unique<Peers>(env_, std::move(options), door_);
+}
+
+}  // namespace argosy

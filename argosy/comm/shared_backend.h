@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "argosy/comm/backend.h"
+#include "argosy/comm/board.h"
+#include "argosy/comm/reduce.h"
+
+namespace argosy {
+
+/// The calls of ranks that share a board. Where a rank's memory can be seen by the others it is
+/// read and written in place, else it goes through the rank's stage. Sums are always in the order
+/// of ranks, and each rank adds a slice of its own.
+class SharedBackend : public Backend {
+ public:
+  int rank() const override { return board_.rank(); }
+  int size() const override { return board_.size(); }
+  void run(const Collective& work) override;
+  void abandon(const std::string& reason) noexcept override { board_.abandon(reason); }
+
+ protected:
+  SharedBackend(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience);
+
+  /// Where others can see this memory of ours; kStaged: they cannot.
+  virtual Location location_of(const std::byte* memory) const = 0;
+  /// Where we see memory that a rank has posted.
+  virtual std::byte* seen(int rank, Location at) const = 0;
+
+  Board& board() { return board_; }
+
+ private:
+  /// One piece of a call that fits the stages.
+  struct Piece {
+    size_t begin, count;  // elements of each part
+    uint64_t turn;
+  };
+  template <class F>
+  void in_pieces(const Collective& work, size_t parts, const F& each);
+  void begin_or_meet(const Collective& work, const Piece& piece, Location in);
+  void close_if_seen(int first, int last);
+  const std::byte* source(const Collective& work, int from, size_t part, size_t stride,
+                          const Piece& piece) const;
+  std::byte* staged(int rank, size_t part, const Piece& piece, ElementType type) const;
+  void stage_part(const Collective& work, size_t part, size_t stride, const Piece& piece) const;
+  void stage_slices(const Collective& work, const Slices& slices, const Piece& piece) const;
+  bool all_seen() const;
+  void reduce_slice(const Collective& work, const Slices& slices, const Piece& piece, bool wanted);
+  void collect_slices(const Collective& work, const Slices& slices, const Piece& piece) const;
+
+  void all_reduce(const Collective& work);
+  void reduce_small(const Collective& work);
+  void reduce_in_place(const Collective& work);
+  void reduce_large(const Collective& work);
+  void reduce_scatter(const Collective& work);
+  void all_gather(const Collective& work);
+  void from_root(const Collective& work, size_t parts);
+  void all_to_all(const Collective& work);
+  void send(const Collective& work);
+  void receive(const Collective& work);
+
+  Board board_;
+  uint64_t turn_ = 0;  // of the stages; the same on all ranks
+  std::vector<const std::byte*> inputs_;
+  std::vector<std::byte*> outputs_;
+};
+
+}  // namespace argosy
