@@ -74,13 +74,14 @@ Board::Mail& Board::mail(int from, int to) const {
 
 namespace {
 
-constexpr size_t kStagesOfRank = 2 * (Board::kStage + Board::kMailStage);
+constexpr size_t kStagesOfRank = 2 * Board::kStage, kStagesOfPair = 2 * Board::kMailStage;
 
 }  // namespace
 
 size_t Board::bytes_for(int ranks) {
   const auto n = static_cast<size_t>(ranks);
-  return kPage + rounded(n * sizeof(Slot)) + rounded(n * n * sizeof(Mail)) + n * kStagesOfRank;
+  return kPage + rounded(n * sizeof(Slot)) + rounded(n * n * sizeof(Mail)) + n * n * kStagesOfPair +
+         n * kStagesOfRank;
 }
 
 std::byte* Board::stage(int rank, uint64_t turn) const {
@@ -88,8 +89,10 @@ std::byte* Board::stage(int rank, uint64_t turn) const {
   return end - static_cast<size_t>(size() - rank) * kStagesOfRank + (turn % 2) * kStage;
 }
 
-std::byte* Board::mail_stage(int from, uint32_t turn) const {
-  return stage(from, 0) + 2 * kStage + (turn % 2) * kMailStage;
+std::byte* Board::mail_stage(int from, int to, uint32_t turn) const {
+  const auto n = static_cast<size_t>(size());
+  const size_t pair = static_cast<size_t>(from) * n + static_cast<size_t>(to);
+  return stage(0, 0) - (n * n - pair) * kStagesOfPair + (turn % 2) * kMailStage;
 }
 
 Board::Board(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience)
@@ -154,9 +157,12 @@ void Board::sleep_for(Word& word, uint32_t value, int rank) {
 }
 
 void Board::check_hope(const Word& word, uint32_t value, int rank, Env::Time until) {
-  if (head().state.load() == Head::abandoned) fail<IoError>(head().reason);
+  const bool left = slot(rank).left;  // before the reason is looked at, which came first
+  const uint32_t state = head().state.load();
+  if (state == Head::writing) return;
+  if (state == Head::abandoned) fail<IoError>(head().reason);
   // What a rank has done before it left counts.
-  if (slot(rank).left && !reached(word.value.load(), value))
+  if (left && !reached(word.value.load(), value))
     fail<IoError>(patience_.name(rank), " has left the group; ", patience_.name(rank_),
                   " waits for it in ", current_.text());
   check_not_elsewhere(word, value, rank);
@@ -167,7 +173,7 @@ void Board::check_hope(const Word& word, uint32_t value, int rank, Env::Time unt
 }
 
 void Board::check_not_elsewhere(const Word& word, uint32_t value, int rank) const {
-  if (current_.kind != CallKind::send && current_.kind != CallKind::receive) return;
+  if (!current_.is_message()) return;
   const Slot& other = slot(rank);
   const bool ahead = reached(other.step.value.load(), step_ + 1);
   if (!ahead || reached(word.value.load(), value)) return;
@@ -199,11 +205,12 @@ void Board::send(int to, const Posting& mine, size_t bytes, const CopyPiece& cop
   uint32_t posted = box.posted.value.load();
   const size_t most = mine.in == kStaged ? kMailStage : std::max<size_t>(bytes, 1);
   for (size_t begin = 0; begin == 0 || begin < bytes; begin += most) {
-    wait_for(box.taken, posted - 1, to);  // at most one piece is still being read
-    if (mine.in == kStaged) copy(begin, mail_stage(rank_, posted), std::min(most, bytes - begin));
+    wait_for(box.taken, posted - 1, to);  // one piece may still be there
+    if (mine.in == kStaged)
+      copy(begin, mail_stage(rank_, to, posted), std::min(most, bytes - begin));
     box.posted.set(++posted);
   }
-  wait_for(box.taken, posted, to);
+  if (mine.in != kStaged) wait_for(box.taken, posted, to);
 }
 
 void Board::receive(int from, const Call& mine, size_t bytes, const CopyPiece& copy,
@@ -212,17 +219,14 @@ void Board::receive(int from, const Call& mine, size_t bytes, const CopyPiece& c
   Mail& box = mail(from, rank_);
   uint32_t taken = box.taken.value.load();
   wait_for(box.posted, taken + 1, from);
-  Call theirs = box.posting.call;
-  if (theirs.kind == CallKind::send && mine.kind == CallKind::receive) theirs.kind = mine.kind;
-  theirs.root = mine.root;
-  check_same_call(mine, patience_.name(rank_), theirs, patience_.name(from));
+  check_same_call(mine, patience_.name(rank_), box.posting.call, patience_.name(from));
   if (box.posting.in != kStaged) {
     copy_all(box.posting.in);
     return box.taken.set(taken + 1);
   }
   for (size_t begin = 0; begin == 0 || begin < bytes; begin += kMailStage) {
     wait_for(box.posted, taken + 1, from);
-    copy(begin, mail_stage(from, taken), std::min(kMailStage, bytes - begin));
+    copy(begin, mail_stage(from, rank_, taken), std::min(kMailStage, bytes - begin));
     box.taken.set(++taken);
   }
 }

@@ -38,7 +38,7 @@ struct Patience {
 class Board {
  public:
   static constexpr size_t kStage = size_t{1} << 22;      // bytes of each half of a rank's stage
-  static constexpr size_t kMailStage = size_t{1} << 18;  // the same for send and receive
+  static constexpr size_t kMailStage = size_t{1} << 16;  // the same for messages of a pair
   static size_t bytes_for(int ranks);
 
   /// `memory` has bytes_for(ranks), aligned to a page and zeroed before the first rank came.
@@ -60,7 +60,8 @@ class Board {
   std::byte* stage(int rank, uint64_t turn) const;
 
   /// One message between two ranks, in as many pieces as it takes. `copy(piece, stage, bytes)`
-  /// fills a stage or empties it; a location other than kStaged makes it one piece.
+  /// fills a stage or empties it; a location other than kStaged makes it one piece, for which the
+  /// sender waits.
   using CopyPiece = std::function<void(size_t begin, std::byte* stage, size_t bytes)>;
   void send(int to, const Posting& mine, size_t bytes, const CopyPiece& copy);
   /// `copy_all` is called instead where the sender has posted a location.
@@ -79,7 +80,7 @@ class Board {
   Head& head() const;
   Slot& slot(int rank) const;
   Mail& mail(int from, int to) const;
-  std::byte* mail_stage(int from, uint32_t turn) const;
+  std::byte* mail_stage(int from, int to, uint32_t turn) const;
   void wait_for(Word& word, uint32_t value, int rank);
   void sleep_for(Word& word, uint32_t value, int rank);
   void check_hope(const Word& word, uint32_t value, int rank, Env::Time until);

@@ -26,6 +26,17 @@ bool reduces(CallKind kind) {
          kind == CallKind::reduce_scatter;
 }
 
+bool fits(const Call& mine, Call other) {
+  if (mine.step.kind == CallKind::receive && other.step.kind == CallKind::send) {
+    other.step = mine.step;
+    if (mine.is_message() && other.is_message()) {
+      other.kind = mine.kind;
+      other.root = mine.root;
+    }
+  }
+  return mine == other;
+}
+
 bool has_elements(CallKind kind) { return kind < CallKind::barrier; }
 
 }  // namespace
@@ -40,7 +51,7 @@ const char* name(CallKind kind) { return entry(kKinds, static_cast<uint8_t>(kind
 
 std::string Call::text() const {
   std::string text = fmt::format("{} {}", name(kind), sequence);
-  if (kind == CallKind::send || kind == CallKind::receive || has_elements(kind)) {
+  if (is_message() || has_elements(kind)) {
     text += reduces(kind) ? fmt::format(": {} of", name(reduce)) : ":";
     text += fmt::format(" {} {}", count, name(type));
   } else if (kind == CallKind::arena) {
@@ -54,7 +65,7 @@ std::string Call::text() const {
 
 void check_same_call(const Call& mine, const std::string& me, const Call& other,
                      const std::string& them) {
-  if (mine == other) [[likely]]
+  if (fits(mine, other)) [[likely]]
     return;
   fail<ConfigError>("ranks of a group must make the same calls in the same order, but ", me,
                     " makes ", mine.text(), " and ", them, " makes ", other.text());

@@ -38,17 +38,29 @@ struct Call {
   Reduce reduce = Reduce::sum;
   uint8_t reserved = 0;
 
+  /// What a backend does for it at the moment: the same, or a part.
+  struct Step {
+    int32_t root = -1;  // among the ranks that do it
+    CallKind kind = CallKind::barrier;
+    Reduce reduce = Reduce::sum;
+    uint16_t reserved = 0;
+    bool operator==(const Step&) const = default;
+  };
+  Step step = {};
+
   bool operator==(const Call&) const = default;
+  /// Between two ranks only.
+  bool is_message() const { return kind == CallKind::send || kind == CallKind::receive; }
   /// "all_reduce 12: sum of 300 f32".
   std::string text() const;
 };
-static_assert(sizeof(Call) == 24);
+static_assert(sizeof(Call) == 32);
 
 const char* name(Reduce reduce);
 const char* name(ElementType type);
 const char* name(CallKind kind);
 
-/// Throws ConfigError that shows both, unless they are the same.
+/// Throws ConfigError that shows both, unless they are the same, or a send and its receive.
 void check_same_call(const Call& mine, const std::string& me, const Call& other,
                      const std::string& them);
 

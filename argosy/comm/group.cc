@@ -24,12 +24,11 @@ bool has_root(CallKind kind) {
   }
 }
 
-bool between_two(CallKind kind) { return kind == CallKind::send || kind == CallKind::receive; }
-
 }  // namespace
 
-Group::Group(std::unique_ptr<Backend> backend)
+Group::Group(std::unique_ptr<Backend> backend, std::shared_ptr<Fate> fate)
     : backend_(std::move(backend)),
+      fate_(std::move(fate)),
       queue_(kFirstQueue),
       sent_(static_cast<size_t>(size())),
       received_(static_cast<size_t>(size())) {}
@@ -37,6 +36,7 @@ Group::Group(std::unique_ptr<Backend> backend)
 Group::~Group() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return finished_ == started_ || failure_ != nullptr; });
+  if (const std::string reason = fate_->reason(); !reason.empty()) backend_->abandon(reason);
   thread_.request_stop();
   changed_.notify_all();
 }
@@ -46,7 +46,8 @@ Call Group::numbered(Call call) {
   const auto peer = static_cast<size_t>(call.root);
   if (call.kind == CallKind::send) call.sequence = ++sent_[peer];
   if (call.kind == CallKind::receive) call.sequence = ++received_[peer];
-  if (!between_two(call.kind)) call.sequence = ++sequence_;
+  if (!call.is_message()) call.sequence = ++sequence_;
+  call.step = {.root = call.root, .kind = call.kind, .reduce = call.reduce};
   return call;
 }
 
@@ -54,7 +55,7 @@ Call Group::numbered(Call call) {
 void Group::validate(const Call& call) const {
   check<ConfigError>(!has_root(call.kind) || (call.root >= 0 && call.root < size()),
                      name(call.kind), ": no rank ", call.root, " in a group of ", size());
-  check<ConfigError>(!between_two(call.kind) || call.root != rank(), name(call.kind), ": rank ",
+  check<ConfigError>(!call.is_message() || call.root != rank(), name(call.kind), ": rank ",
                      call.root, " is this one itself");
 }
 
@@ -72,6 +73,7 @@ void Group::attempt(std::unique_lock<std::mutex>& lock, const F& call) {
   try {
     call();
   } catch (const std::exception& e) {
+    fate_->seal(e.what());
     backend_->abandon(e.what());
     failure = std::current_exception();
   }
@@ -158,7 +160,7 @@ std::unique_ptr<Group> Group::sub_group(std::span<const int> ranks) {
     backend_->run({.call = numbered({.count = list, .kind = CallKind::sub_group})});
     ++sub_groups_;
     if (own != ranks.end())
-      group = std::make_unique<Group>(backend_->sub_group(ranks, mix(list + sub_groups_)));
+      group = std::make_unique<Group>(backend_->sub_group(ranks, mix(list + sub_groups_)), fate_);
   });
   return group;
 }

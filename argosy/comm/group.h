@@ -15,6 +15,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
+#include "argosy/base/mutex.h"
 #include "argosy/comm/backend.h"
 #include "argosy/net/endpoint.h"
 
@@ -25,6 +26,24 @@ concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> ||
     std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
 class Group;
+
+/// Why a group or one of its sub-groups has failed; what ends one ends its rank's part in all.
+/// Thread safety: full.
+class Fate {
+ public:
+  void seal(const std::string& reason) {
+    const Lock lock(mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
+  std::string reason() const {
+    const Lock lock(mutex_);
+    return reason_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string reason_ GUARDED_BY(mutex_);
+};
 
 /// A call under way. Calls of a group end in the order in which they were started.
 class Work {
@@ -48,7 +67,8 @@ class Work {
 /// Thread safety: full, but only the caller can keep the order the same on all ranks.
 class Group {
  public:
-  explicit Group(std::unique_ptr<Backend> backend);
+  explicit Group(std::unique_ptr<Backend> backend,
+                 std::shared_ptr<Fate> fate = std::make_shared<Fate>());
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -101,6 +121,7 @@ class Group {
   void finish(uint64_t number);
 
   const std::unique_ptr<Backend> backend_;
+  const std::shared_ptr<Fate> fate_;  // of this one and its sub-groups
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Collective> queue_;        // a ring

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 1000ms;  // at most, before the deadline is looked at again
+constexpr auto kLook = 200ms;  // at most, before a look at the others and the clock
 
 /// What is left of a call and the bytes behind it.
 struct Parts {
@@ -66,12 +66,7 @@ void Links::receive_some(Direction& direction, const Call& call) {
   if (n <= 0) peers_.explain_loss(direction.rank, call);
   direction.done += static_cast<size_t>(n);
   if (has_call || direction.done < sizeof(Call)) return;
-  Call theirs = direction.theirs;
-  if (theirs.kind == CallKind::send && call.kind == CallKind::receive) {
-    theirs.kind = call.kind;
-    theirs.root = call.root;
-  }
-  check_same_call(call, peers_.name(peers_.rank()), theirs, peers_.name(direction.rank));
+  check_same_call(call, peers_.name(peers_.rank()), direction.theirs, peers_.name(direction.rank));
   if (!direction.over()) receive_some(direction, call);
 }
 
@@ -112,7 +107,7 @@ void Links::wait(size_t directions, size_t outgoing, const Call& call, Env::Time
   }
   ::poll(polled_.data(), polled_.size(),
          static_cast<int>(std::chrono::milliseconds(kLook).count()));
-  if (polled_[0].revents != 0) peers_.check();
+  peers_.look();
   if (peers_.env().now() < until) return;
   const Direction* const late =
       std::ranges::find_if(std::span(directions_).first(directions), [](const Direction& each) {

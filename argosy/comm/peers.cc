@@ -24,15 +24,18 @@ using namespace std::chrono_literals;
 
 constexpr auto kTry = 500ms;   // for one attempt to connect
 constexpr auto kLook = 20ms;   // between attempts
+constexpr auto kStuck = 1s;    // in a call, after which ranks compare theirs
 constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
 // A host that is silent is given up after 2 + 3 x 2 seconds.
 constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 8000;
 
 /// What ranks tell each other later.
 struct Notice {
-  enum Kind : uint32_t { stop = 1, leave = 2 };
+  enum Kind : uint32_t { stop = 1, leave = 2, stuck = 3 };
   Kind kind = stop;
-  char reason[1020] = {};
+  uint32_t reserved = 0;
+  Call call = {};          // that the sender is stuck in
+  char reason[1024] = {};  // to stop
 };
 
 void send_plain(const Descriptor& socket, const void* bytes, size_t size) noexcept {
@@ -65,6 +68,12 @@ uint64_t hash_of(const std::vector<Endpoint>& endpoints) {
   return hash64(all);
 }
 
+/// Ranks may be at different steps of the same call.
+Call unstepped(Call call) {
+  call.step = {};
+  return call;
+}
+
 void wait_a_moment(int fd, std::chrono::milliseconds time) {
   pollfd ready{fd, POLLIN, 0};
   ::poll(&ready, 1, static_cast<int>(time.count()));
@@ -76,7 +85,8 @@ std::string in_seconds(Env::Duration time) {
 
 }  // namespace
 
-Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door)
+Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door,
+             const std::function<void()>& meanwhile)
     : env_(env),
       options_(std::move(options)),
       door_(std::move(door)),
@@ -85,7 +95,7 @@ Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door)
       news_(::epoll_create1(EPOLL_CLOEXEC)) {
   argosy::check<IoError>(news_.get() >= 0, "epoll: ", std::strerror(errno));
   try {
-    meet_all();
+    meet_all(meanwhile);
   } catch (const std::exception& e) {
     tell(e.what());
     throw;
@@ -94,8 +104,12 @@ Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door)
 
 Peers::~Peers() {
   const Notice notice{.kind = Notice::leave};
+  send_to_all(&notice, sizeof(notice));
+}
+
+void Peers::send_to_all(const void* bytes, size_t size) const noexcept {
   for (const Peer& peer : peers_)
-    if (peer.greeted && peer.socket.get() >= 0) send_plain(peer.socket, &notice, sizeof(notice));
+    if (peer.socket.get() >= 0) send_plain(peer.socket, bytes, size);
 }
 
 Hello Peers::own_hello(Hello::Purpose purpose) const {
@@ -114,17 +128,21 @@ std::string Peers::place(int rank) const {
   return options_.ranks[static_cast<size_t>(rank)].text();
 }
 
+int Peers::number(int rank) const {
+  return options_.numbers.empty() ? rank : options_.numbers[static_cast<size_t>(rank)];
+}
+
 std::string Peers::name(int rank) const {
   const int32_t process = rank == this->rank() ? static_cast<int32_t>(::getpid())
                                                : peers_[static_cast<size_t>(rank)].hello.process;
-  return fmt::format("rank {} ({}, process {})", rank, place(rank), process);
+  return fmt::format("rank {} ({}, process {})", number(rank), place(rank), process);
 }
 
 uint64_t Peers::nonce(int rank) const {
   return rank == this->rank() ? nonce_ : peers_[static_cast<size_t>(rank)].hello.nonce;
 }
 
-void Peers::meet_all() {
+void Peers::meet_all(const std::function<void()>& meanwhile) {
   const Env::Time until = env_.now() + options_.join_within;
   while (true) {
     call_lower_ranks();
@@ -132,8 +150,9 @@ void Peers::meet_all() {
     let_in_higher_ranks();
     if (complete()) return;
     check();
+    meanwhile();
     if (env_.now() >= until) name_missing();
-    wait_a_moment(door_ != nullptr ? door_->fd() : -1, kLook);
+    wait_a_moment(door_->fd(), kLook);
   }
 }
 
@@ -147,7 +166,8 @@ void Peers::name_missing() const {
   std::string missing;
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && !peers_[static_cast<size_t>(peer)].greeted)
-      missing += fmt::format("{}rank {} ({})", missing.empty() ? "" : ", ", peer, place(peer));
+      missing +=
+          fmt::format("{}rank {} ({})", missing.empty() ? "" : ", ", number(peer), place(peer));
   fail<IoError>(missing, ": not there within ", in_seconds(options_.join_within), "; rank ", rank(),
                 " of ", size(), " of job '", options_.job, "' waited",
                 refused_.empty() ? "" : "; turned away: " + refused_);
@@ -201,7 +221,6 @@ std::string Peers::objection(const Hello& hello) const {
 }
 
 void Peers::let_in_higher_ranks() {
-  if (door_ == nullptr) return;
   const auto ours = [this](const Hello& hello) {
     return hello.group == options_.group && hello.purpose == Hello::watch;
   };
@@ -279,9 +298,48 @@ void Peers::take_notice(int rank) {
     peer.left = true;
     return peer.socket.reset();
   }
+  if (notice.kind == Notice::stuck) {
+    peer.stuck_in = notice.call;
+    return;
+  }
   notice.reason[sizeof(notice.reason) - 1] = 0;
   failure_ = notice.reason;
   fail<IoError>(failure_);
+}
+
+void Peers::begin(const Call& call) {
+  call_ = call;
+  if (!call.is_message()) begun_ = call.sequence;
+  waiting_.reset();
+  told_ = false;
+}
+
+void Peers::look() {
+  check();
+  if (outer_ != nullptr) return outer_->look();
+  const Env::Time now = env_.now();
+  if (!waiting_) waiting_ = now;
+  if (now < *waiting_ + kStuck) return;
+  if (!told_) tell_stuck();
+  told_ = true;
+  compare_calls();
+}
+
+void Peers::tell_stuck() const {
+  const Notice notice{.kind = Notice::stuck, .call = call_};
+  send_to_all(&notice, sizeof(notice));
+}
+
+/// A message and a call of all ranks are not the same if one waits for the other's rank and that
+/// has gone on to calls which this one has not begun.
+void Peers::compare_calls() const {
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::optional<Call>& theirs = peers_[static_cast<size_t>(peer)].stuck_in;
+    if (!theirs || theirs->is_message()) continue;
+    const bool differs = call_.is_message() ? call_.root == peer && theirs->sequence > begun_
+                                            : theirs->sequence == call_.sequence;
+    if (differs) check_same_call(unstepped(call_), name(rank()), unstepped(*theirs), name(peer));
+  }
 }
 
 bool Peers::has_left(int rank) const { return peers_[static_cast<size_t>(rank)].left; }
@@ -299,8 +357,7 @@ void Peers::explain_loss(int rank, const Call& call) {
 void Peers::tell(const std::string& reason) noexcept {
   Notice notice{.kind = Notice::stop};
   copy_text(notice.reason, reason);
-  for (const Peer& peer : peers_)
-    if (peer.greeted && peer.socket.get() >= 0) send_plain(peer.socket, &notice, sizeof(notice));
+  send_to_all(&notice, sizeof(notice));
 }
 
 Descriptor Peers::open_link(int rank) {
@@ -310,7 +367,7 @@ Descriptor Peers::open_link(int rank) {
            hello.nonce == nonce(rank);
   };
   while (env_.now() < until) {
-    check();
+    look();
     if (rank > this->rank()) {
       if (auto guest = door_->take(wanted)) return std::move(guest->socket);
       wait_a_moment(door_->fd(), kLook);
@@ -323,15 +380,22 @@ Descriptor Peers::open_link(int rank) {
   fail<IoError>(name(rank), ": no connection for data within ", in_seconds(options_.deadline));
 }
 
-std::unique_ptr<Peers> Peers::sub_group(std::span<const int> ranks, uint64_t id) const {
+std::unique_ptr<Peers> Peers::sub_group(std::span<const int> ranks, uint64_t id) {
   PeersOptions options = options_;
   options.group = mix(options_.group ^ id);
   options.ranks.clear();
+  options.numbers.clear();
   for (const int each : ranks) {
     if (each == rank()) options.rank = static_cast<int>(options.ranks.size());
     options.ranks.push_back(options_.ranks[static_cast<size_t>(each)]);
+    options.numbers.push_back(number(each));
   }
-  return std::make_unique<Peers>(env_, std::move(options), door_);
+  return std::make_unique<Peers>(env_, std::move(options), door_, [&] {
+    check();
+    for (const int each : ranks)
+      argosy::check<IoError>(!has_left(each), name(each),
+                             " has left instead of joining a sub-group");
+  });
 }
 
 }  // namespace argosy

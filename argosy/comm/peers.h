@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@ namespace argosy {
 struct PeersOptions {
   int rank = 0;
   std::vector<Endpoint> ranks = {};
+  std::vector<int> numbers = {};  // what ranks are called; empty: as they are listed
   std::string job = {};
   uint64_t group = 0;
   Env::Duration join_within = {}, deadline = {};
@@ -26,8 +29,11 @@ struct PeersOptions {
 /// told when one gives up. Data travel elsewhere. Not for several threads at once.
 class Peers {
  public:
-  /// Meets the others. Throws as connect_group() does.
-  Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door);
+  /// Meets the others. Throws as connect_group() does; `meanwhile` is called again and again and
+  /// throws if there is no use in waiting.
+  Peers(
+      Env& env, PeersOptions options, std::shared_ptr<Door> door,
+      const std::function<void()>& meanwhile = [] {});
   ~Peers();  // leaves
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -41,6 +47,14 @@ class Peers {
   /// A number that nobody else has, of the rank's part in this group.
   uint64_t nonce(int rank) const;
 
+  /// Of a group inside another one: lost ranks and different calls are found there as well, and
+  /// said in its terms. `outer` lives longer.
+  void set_outer(Peers& outer) { outer_ = &outer; }
+  /// The call that look() is about from now on.
+  void begin(const Call& call);
+  /// To be called now and then by who waits for another rank: check(), and after a while ranks
+  /// tell each other what they are in, and throw ConfigError if those calls are not the same.
+  void look();
   /// Throws IoError that names a rank which has died, or repeats what one has told. Does not block.
   void check();
   bool has_left(int rank) const;
@@ -55,7 +69,7 @@ class Peers {
   /// A further connection, for data; the other rank opens it as well. Not blocking.
   Descriptor open_link(int rank);
   /// A part of this group; all of its ranks make it.
-  std::unique_ptr<Peers> sub_group(std::span<const int> ranks, uint64_t id) const;
+  std::unique_ptr<Peers> sub_group(std::span<const int> ranks, uint64_t id);
 
  private:
   struct Peer {
@@ -65,10 +79,11 @@ class Peers {
     size_t received = 0;   // bytes of the hello or of a notice
     std::vector<char> notice = {};
     bool left = false;
+    std::optional<Call> stuck_in = {};  // the last call that it has waited in for long
   };
 
   Hello own_hello(Hello::Purpose purpose) const;
-  void meet_all();
+  void meet_all(const std::function<void()>& meanwhile);
   void call_lower_ranks();
   void read_answers();
   void let_in_higher_ranks();
@@ -79,7 +94,11 @@ class Peers {
   [[noreturn]] void name_missing() const;
   void read_news(int rank);
   void take_notice(int rank);
+  void send_to_all(const void* bytes, size_t size) const noexcept;
+  void tell_stuck() const;
+  void compare_calls() const;
   std::string place(int rank) const;
+  int number(int rank) const;
 
   Env& env_;
   const PeersOptions options_;
@@ -89,6 +108,11 @@ class Peers {
   Descriptor news_;      // an epoll of all connections
   std::string refused_;  // the last one that was turned away, and why
   std::string failure_;
+  Peers* outer_ = nullptr;
+  Call call_ = {};
+  uint64_t begun_ = 0;                     // the last call of all ranks
+  std::optional<Env::Time> waiting_ = {};  // since then, in call_
+  bool told_ = false;                      // that we are stuck in call_
 };
 
 }  // namespace argosy

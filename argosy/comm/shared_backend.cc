@@ -26,7 +26,7 @@ SharedBackend::SharedBackend(std::shared_ptr<std::byte> memory, int rank, int ra
       outputs_(static_cast<size_t>(ranks)) {}
 
 void SharedBackend::run(const Collective& work) {
-  switch (work.call.kind) {
+  switch (work.call.step.kind) {
     case CallKind::all_reduce:
       return all_reduce(work);
     case CallKind::reduce:
@@ -117,13 +117,13 @@ void SharedBackend::reduce_small(const Collective& work) {
   board_.begin({.call = work.call});
   for (int peer = 0; peer < size(); ++peer)
     inputs_[static_cast<size_t>(peer)] = board_.stage(peer, turn);
-  reduce_elements(work.call.type, work.call.reduce, work.call.count, inputs_,
+  reduce_elements(work.call.type, work.call.step.reduce, work.call.count, inputs_,
                   std::span(&work.out, 1), inputs_.size());
 }
 
 void SharedBackend::reduce_large(const Collective& work) {
-  const bool to_all = work.call.kind == CallKind::all_reduce;
-  const bool wanted = to_all || work.call.root == rank();
+  const bool to_all = work.call.step.kind == CallKind::all_reduce;
+  const bool wanted = to_all || work.call.step.root == rank();
   const Location at = location_of(work.in);
   bool in_place = false;
   in_pieces(work, 1, [&](const Piece& piece) {
@@ -155,7 +155,7 @@ void SharedBackend::reduce_in_place(const Collective& work) {
     outputs_[static_cast<size_t>(peer)] = all + offset;
     inputs_[static_cast<size_t>(peer)] = all + offset;
   }
-  reduce_elements(work.call.type, work.call.reduce, slices.size(own), inputs_, outputs_,
+  reduce_elements(work.call.type, work.call.step.reduce, slices.size(own), inputs_, outputs_,
                   inputs_.size());
   board_.meet();
 }
@@ -170,7 +170,7 @@ void SharedBackend::reduce_slice(const Collective& work, const Slices& slices, c
   outputs_[0] = staged(rank(), 0, piece, work.call.type) + offset;
   const size_t outputs = wanted && size() > 1 ? 2 : 1;
   if (wanted) outputs_[outputs - 1] = work.out + piece.begin * each + offset;
-  reduce_elements(work.call.type, work.call.reduce, slices.size(own), inputs_,
+  reduce_elements(work.call.type, work.call.step.reduce, slices.size(own), inputs_,
                   std::span(outputs_).first(outputs), inputs_.size());
 }
 
@@ -197,7 +197,7 @@ void SharedBackend::reduce_scatter(const Collective& work) {
     for (int peer = 0; peer < size(); ++peer)
       inputs_[static_cast<size_t>(peer)] = source(work, peer, own, count, piece);
     outputs_[0] = work.out + piece.begin * size_of(work.call.type);
-    reduce_elements(work.call.type, work.call.reduce, piece.count, inputs_,
+    reduce_elements(work.call.type, work.call.step.reduce, piece.count, inputs_,
                     std::span(outputs_).first(1), inputs_.size());
   });
   close_if_seen(0, size() - 1);
@@ -217,7 +217,7 @@ void SharedBackend::all_gather(const Collective& work) {
 }
 
 void SharedBackend::from_root(const Collective& work, size_t parts) {
-  const int root = work.call.root;
+  const int root = work.call.step.root;
   const Location at = rank() == root ? location_of(work.in) : kStaged;
   const size_t each = size_of(work.call.type), own = parts > 1 ? static_cast<size_t>(rank()) : 0;
   in_pieces(work, parts, [&](const Piece& piece) {
@@ -246,15 +246,16 @@ void SharedBackend::all_to_all(const Collective& work) {
 }
 
 void SharedBackend::send(const Collective& work) {
-  const Posting mine{.call = work.call, .in = location_of(work.in)};
-  board_.send(work.call.root, mine, bytes_of(work),
+  const bool small = bytes_of(work) <= Board::kMailStage;
+  const Posting mine{.call = work.call, .in = small ? kStaged : location_of(work.in)};
+  board_.send(work.call.step.root, mine, bytes_of(work),
               [&](size_t begin, std::byte* stage, size_t bytes) {
                 copy_bytes(stage, work.in + begin, bytes);
               });
 }
 
 void SharedBackend::receive(const Collective& work) {
-  const int from = work.call.root;
+  const int from = work.call.step.root;
   board_.receive(
       from, work.call, bytes_of(work),
       [&](size_t begin, std::byte* stage, size_t bytes) {

@@ -66,8 +66,13 @@ inline void on_group(
     const std::function<void(GroupOptions&)>& change = [](GroupOptions&) {}) {
   const auto env = real_env();
   if (backend == "inproc") {
-    const auto groups = inproc_groups(*env, ranks, std::chrono::seconds(60));
-    return on_threads(ranks, [&](int rank) { f(*groups[static_cast<size_t>(rank)]); });
+    GroupOptions options{.deadline = std::chrono::seconds(60)};
+    change(options);
+    auto groups = inproc_groups(*env, ranks, options.deadline);
+    return on_threads(ranks, [&](int rank) {
+      const auto own = std::move(groups[static_cast<size_t>(rank)]);
+      f(*own);
+    });
   }
   TestRanks test(ranks, backend == "hierarchical" ? 2 : ranks);
   on_threads(ranks, [&](int rank) {

@@ -19,12 +19,17 @@ class Hierarchical final : public Backend {
         order_(order),
         rank_(peers->rank()),
         host_(host_of(rank_)) {
+    const auto inside = [&](std::span<const int> ranks, uint64_t id) {
+      auto group = peers->sub_group(ranks, id);
+      group->set_outer(*peers);
+      return group;
+    };
     const std::vector<int>& here = hosts_[static_cast<size_t>(host_)];
-    local_ = shm_backend(peers->sub_group(here, kFirstHost + static_cast<uint64_t>(host_)));
+    local_ = shm_backend(inside(here, kFirstHost + static_cast<uint64_t>(host_)));
     if (is_leader()) {
       std::vector<int> leaders;
       for (const std::vector<int>& host : hosts_) leaders.push_back(host.front());
-      leaders_ = tcp_backend(peers->sub_group(leaders, kLeaders), order);
+      leaders_ = tcp_backend(inside(leaders, kLeaders), order);
     }
     peers_ = peers.get();
     flat_ = tcp_backend(std::move(peers), order);
@@ -71,7 +76,7 @@ class Hierarchical final : public Backend {
   const std::vector<std::vector<int>> hosts_;
   const Order order_;
   const int rank_, host_;
-  std::unique_ptr<Backend> local_, leaders_, flat_;  // leaders_: of leaders only
+  std::unique_ptr<Backend> flat_, local_, leaders_;  // leaders_: of leaders only
   Peers* peers_ = nullptr;                           // flat_'s
   std::vector<std::byte> scratch_;
 };
@@ -79,14 +84,14 @@ class Hierarchical final : public Backend {
 /// The same call as a part of another one.
 Collective as(CallKind kind, int root, const Collective& work) {
   Collective part = work;
-  part.call.kind = kind;
-  part.call.root = root;
-  if (part.call.reduce == Reduce::avg) part.call.reduce = Reduce::sum;
+  part.call.step = {.root = root, .kind = kind, .reduce = work.call.reduce};
+  if (part.call.step.reduce == Reduce::avg) part.call.step.reduce = Reduce::sum;
   return part;
 }
 
 void Hierarchical::run(const Collective& work) {
   const bool sums_in_order = order_ == Order::ranks;
+  peers_->begin(work.call);
   switch (work.call.kind) {
     case CallKind::all_reduce:
       return sums_in_order ? flat_->run(work) : all_reduce(work);

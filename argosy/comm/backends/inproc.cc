@@ -1,9 +1,10 @@
-// Threads of one process: every rank sees all memory, and the board is on the heap.
-#include <algorithm>
-#include <cstring>
-#include <map>
-#include <new>
+// Threads of one process: every rank sees all memory, and the board is plain memory.
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <map>
+
+#include "argosy/base/error.h"
 #include "argosy/base/mutex.h"
 #include "argosy/comm/group.h"
 #include "argosy/comm/shared_backend.h"
@@ -11,12 +12,12 @@
 namespace argosy {
 namespace {
 
-constexpr size_t kPage = 4096;
-
+/// Takes no room before it is used.
 std::shared_ptr<std::byte> zeroed(size_t bytes) {
-  auto* const memory = static_cast<std::byte*>(::operator new(bytes, std::align_val_t(kPage)));
-  std::memset(memory, 0, bytes);
-  return {memory, [](std::byte* last) { ::operator delete(last, std::align_val_t(kPage)); }};
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  check<IoError>(memory != MAP_FAILED, "no memory for ", bytes, " bytes");
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* last) { ::munmap(last, bytes); }};
 }
 
 /// What threads find each other by: the boards of all groups.

@@ -14,7 +14,7 @@ constexpr int kOffsetBits = 48;  // of a location; the arena's number is above
 Patience patience_of(Peers& peers) {
   return {.env = peers.env(),
           .deadline = peers.options().deadline,
-          .look = [&peers] { peers.check(); },
+          .look = [&peers] { peers.look(); },
           .name = [&peers](int rank) { return peers.name(rank); }};
 }
 
@@ -32,6 +32,10 @@ class Shm final : private Host, public SharedBackend {
         SharedBackend(memory.make(Board::bytes_for(peers->size())), peers->rank(), peers->size(),
                       patience_of(*peers)) {}
 
+  void run(const Collective& work) override {
+    peers->begin(work.call);
+    SharedBackend::run(work);
+  }
   std::span<std::byte> arena(const Call& call) override {
     run({.call = call});
     const size_t each = std::max<size_t>(1, (call.count + kPage - 1) / kPage) * kPage;

@@ -92,7 +92,8 @@ void Tcp::for_others(const F& f) const {
 void Tcp::run(const Collective& work) {
   const Call& call = work.call;
   const size_t bytes = bytes_of(work);
-  switch (call.kind) {
+  peers_->begin(call);
+  switch (call.step.kind) {
     case CallKind::all_reduce:
       if (bytes <= kSmall) return reduce_small(work);
       if (order_ == Order::any && size() > 2 && bytes / ranks() >= kRing)
@@ -111,10 +112,10 @@ void Tcp::run(const Collective& work) {
     case CallKind::all_to_all:
       return all_to_all(work);
     case CallKind::send:
-      out_.push_back({call.root, {work.in, bytes}});
+      out_.push_back({call.step.root, {work.in, bytes}});
       return exchange(work);
     case CallKind::receive:
-      in_.push_back({call.root, {work.out, bytes}});
+      in_.push_back({call.step.root, {work.out, bytes}});
       return exchange(work);
     case CallKind::barrier:
     case CallKind::arena:
@@ -129,7 +130,8 @@ void Tcp::add_parts(const Collective& work, size_t count, const std::byte* mine,
   const size_t each = count * size_of(work.call.type);
   for (size_t peer = 0; peer < ranks(); ++peer)
     inputs_[peer] = peer == own() ? mine : scratch_.data() + peer * each;
-  reduce_elements(work.call.type, work.call.reduce, count, inputs_, std::span(&result, 1), ranks());
+  reduce_elements(work.call.type, work.call.step.reduce, count, inputs_, std::span(&result, 1),
+                  ranks());
 }
 
 void Tcp::reduce_small(const Collective& work) {
@@ -177,7 +179,7 @@ void Tcp::all_reduce_in_ring(const Collective& work) {
     const auto q = static_cast<size_t>((rank() + 2 * size() - steps_back) % size());
     return std::span(work.out + slices.begin(q) * each, slices.size(q) * each);
   };
-  const Reduce op = work.call.reduce == Reduce::avg ? Reduce::sum : work.call.reduce;
+  const Reduce op = work.call.step.reduce == Reduce::avg ? Reduce::sum : work.call.step.reduce;
   for (int step = 0; step < size() - 1; ++step) {
     const std::span<std::byte> next = slice(step + 1);
     out_.push_back({neighbour(1), slice(step)});
@@ -188,7 +190,7 @@ void Tcp::all_reduce_in_ring(const Collective& work) {
     reduce_elements(work.call.type, op, next.size() / each, both, std::span(&to, 1), 1);
   }
   const std::span<std::byte> done = slice(size() - 1);
-  if (work.call.reduce == Reduce::avg)
+  if (work.call.step.reduce == Reduce::avg)
     divide_elements(work.call.type, done.data(), done.size() / each, ranks());
   for (int step = 0; step < size() - 1; ++step) {
     out_.push_back({neighbour(1), slice(step - 1)});
@@ -200,13 +202,13 @@ void Tcp::all_reduce_in_ring(const Collective& work) {
 void Tcp::reduce(const Collective& work) {
   const Slices slices(work.call.count, ranks(), work.call.type);
   const size_t each = size_of(work.call.type), mine = slices.size(own()) * each;
-  const bool is_root = rank() == work.call.root;
+  const bool is_root = rank() == work.call.step.root;
   // Behind the parts, where the result is not at once in its place.
   std::byte* const spare = scratch((ranks() + 1) * mine) + ranks() * mine;
   std::byte* const result = is_root ? work.out + slices.begin(own()) * each : spare;
   reduce_slices(work, slices, result);
   if (!is_root) {
-    out_.push_back({work.call.root, {result, mine}});
+    out_.push_back({work.call.step.root, {result, mine}});
     return exchange(work);
   }
   for_others([&](int peer) {
@@ -242,7 +244,7 @@ void Tcp::all_gather(const Collective& work) {
 /// A tree: who has it gives it to one who is further from the root, by halving distances.
 void Tcp::broadcast(const Collective& work) {
   const std::span<std::byte> data(work.out, bytes_of(work));
-  const int from_root = (rank() - work.call.root + size()) % size();
+  const int from_root = (rank() - work.call.step.root + size()) % size();
   int distance = 1;
   while (distance < size() && (from_root & distance) == 0) distance *= 2;
   if (from_root != 0) {
@@ -256,8 +258,8 @@ void Tcp::broadcast(const Collective& work) {
 
 void Tcp::scatter(const Collective& work) {
   const size_t bytes = bytes_of(work);
-  if (rank() != work.call.root) {
-    in_.push_back({work.call.root, {work.out, bytes}});
+  if (rank() != work.call.step.root) {
+    in_.push_back({work.call.step.root, {work.out, bytes}});
     return exchange(work);
   }
   for_others([&](int peer) {

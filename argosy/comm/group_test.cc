@@ -1,0 +1,255 @@
+#include "argosy/comm/group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
+#include "argosy/comm/test_groups.h"
+
+namespace argosy {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What each rank's part throws; "" for one that ends well.
+std::vector<std::string> messages(const std::string& backend, int ranks,
+                                  const std::function<void(Group&)>& f,
+                                  Env::Duration deadline = 60s) {
+  std::vector<std::string> all(static_cast<size_t>(ranks));
+  std::mutex mutex;
+  on_group(
+      backend, ranks,
+      [&](Group& group) {
+        std::string text;
+        try {
+          f(group);
+        } catch (const Error& e) {
+          text = e.what();
+        }
+        const std::lock_guard lock(mutex);
+        all[static_cast<size_t>(group.rank())] = text;
+      },
+      [&](GroupOptions& options) { options.deadline = deadline; });
+  return all;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class Groups : public testing::TestWithParam<std::string> {
+ protected:
+  /// Rank 0 and the others make these calls: all must end, with both of them shown.
+  static void expect_mismatch(const std::function<void(Group&)>& first,
+                              const std::function<void(Group&)>& others, const std::string& shown,
+                              const std::string& also) {
+    const auto all = messages(GetParam(), 3, [&](Group& group) {
+      group.barrier();
+      group.rank() == 0 ? first(group) : others(group);
+      group.barrier();
+    });
+    for (const std::string& text : all) {
+      EXPECT_TRUE(has(text, shown) && has(text, also)) << text;
+      EXPECT_TRUE(has(text, "rank 0")) << text;
+    }
+  }
+};
+
+TEST_P(Groups, ShowBothSidesOfCallsThatDiffer) {
+  std::vector<float> few(10), many(50'000), more(50'016);
+  std::vector<double> wide(10);
+  const auto sum = [](auto& data, Reduce op = Reduce::sum) {
+    return [data, op](Group& group) mutable { group.all_reduce(std::span(data), op); };
+  };
+  expect_mismatch(sum(few), sum(many), "all_reduce 2: sum of 10 f32",
+                  "all_reduce 2: sum of 50000 f32");
+  expect_mismatch(sum(many), sum(more), "50000 f32", "50016 f32");
+  expect_mismatch(sum(few), sum(wide), "10 f32", "10 f64");
+  expect_mismatch(sum(few), sum(few, Reduce::max), "sum of 10", "max of 10");
+  expect_mismatch([](Group& group) { group.barrier(); }, sum(many), "barrier 2", "all_reduce 2");
+  expect_mismatch(
+      [&](Group& group) {
+        std::vector<float> data(10);
+        group.broadcast<float>(data, 1);
+      },
+      [&](Group& group) {
+        std::vector<float> data(10);
+        group.broadcast<float>(data, 0);
+      },
+      "root 1", "root 0");
+}
+
+TEST_P(Groups, ShowBothSidesOfAReceiveThatFindsSomethingElse) {
+  expect_mismatch(
+      [](Group& group) {
+        std::vector<float> data(10);
+        group.receive<float>(data, 1);
+      },
+      [](Group& group) { group.barrier(); }, "receive 1: 10 f32", "barrier 2");
+  const auto all = messages(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(group.rank() == 0 ? 10 : 12);
+    group.rank() == 0 ? group.send<float>(data, 1) : group.receive<float>(data, 0);
+    group.barrier();
+  });
+  for (const std::string& text : all)
+    EXPECT_TRUE(has(text, "10 f32") && has(text, "12 f32")) << text;
+}
+
+TEST_P(Groups, ShowBothSidesOfSubGroupsThatDiffer) {
+  const auto all = messages(GetParam(), 2, [](Group& group) {
+    const std::vector<int> both = {0, 1}, turned = {1, 0};
+    group.sub_group(group.rank() == 0 ? both : turned);
+  });
+  for (const std::string& text : all)
+    EXPECT_TRUE(has(text, "sub_group 1: ranks with hash")) << text;
+}
+
+TEST_P(Groups, NameARankThatHasLeft) {
+  const auto all = messages(GetParam(), 3, [](Group& group) {
+    std::vector<float> data(100'000);
+    group.all_reduce<float>(data);
+    if (group.rank() == 2) return;
+    group.all_reduce<float>(data);
+  });
+  for (const int rank : {0, 1}) {
+    const std::string& text = all[static_cast<size_t>(rank)];
+    EXPECT_TRUE(has(text, "rank 2")) << text;
+    EXPECT_TRUE(has(text, "has left the group")) << text;
+  }
+  EXPECT_EQ(all[2], "");
+}
+
+TEST_P(Groups, NameARankThatDoesNotComeInTime) {
+  std::atomic<int> waiting = 2;
+  const auto all = messages(
+      GetParam(), 3,
+      [&](Group& group) {
+        std::vector<float> data(100'000);
+        group.all_reduce<float>(data);
+        if (group.rank() == 2) {
+          while (waiting > 0) std::this_thread::sleep_for(1ms);
+          return;
+        }
+        try {
+          group.all_reduce<float>(data);
+        } catch (const IoError&) {
+          --waiting;
+          throw;
+        }
+      },
+      200ms);
+  for (const int rank : {0, 1}) {
+    const std::string& text = all[static_cast<size_t>(rank)];
+    EXPECT_TRUE(has(text, "has not come to") && has(text, "within 0.2 s")) << text;
+  }
+}
+
+TEST_P(Groups, StayBrokenAfterAFailure) {
+  messages(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(group.rank() == 0 ? 5 : 6);
+    Work work = group.start(calls::all_reduce(std::span(data)));
+    const std::string first = message_of<Error>([&] { work.wait(); });
+    EXPECT_TRUE(has(first, "5 f32") && has(first, "6 f32")) << first;
+    EXPECT_EQ(message_of<Error>([&] { group.barrier(); }), first);
+    EXPECT_EQ(message_of<Error>([&] { group.start(calls::all_reduce(std::span(data))); }), first);
+  });
+}
+
+TEST_P(Groups, RefuseWhatThisRankAloneGetsWrong) {
+  on_group(GetParam(), 2, [](Group& group) {
+    std::vector<float> data(7), two(2);
+    EXPECT_EQ(message_of<ConfigError>([&] { group.broadcast<float>(data, 2); }),
+              "broadcast: no rank 2 in a group of 2");
+    EXPECT_EQ(message_of<ConfigError>([&] { group.send<float>(data, group.rank()); }),
+              "send: rank " + std::to_string(group.rank()) + " is this one itself");
+    EXPECT_EQ(message_of<ConfigError>([&] { group.all_gather<float>(two, data); }),
+              "all_gather: 7 elements, expected 2 for each of 2 ranks");
+    const std::vector<int> twice = {1, 1};
+    EXPECT_EQ(message_of<ConfigError>([&] { group.sub_group(twice); }),
+              "sub_group: rank 1, expected each of 0 to 1 at most once");
+    group.all_reduce<float>(data);  // as if nothing had been
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Groups, testing::Values("inproc", "shm", "tcp", "hierarchical"),
+                         [](const auto& info) { return info.param; });
+
+/// Floats whose sum depends on the order.
+std::vector<float> rough(int rank, size_t count) {
+  const RandomStream random(3, static_cast<uint64_t>(rank));
+  std::vector<float> all(count);
+  for (size_t i = 0; i < count; ++i)
+    all[i] = static_cast<float>(random.uniform(2 * i) - 0.5) *
+             static_cast<float>(1 << random.below(2 * i + 1, 20));
+  return all;
+}
+
+TEST(Deterministic, EveryBackendGivesTheBitsOfSumsInRankOrder) {
+  for (const size_t count : {100UL, 70'001UL, 1'200'001UL})
+    for (const int ranks : {2, 3, 4}) {
+      std::vector<float> expected = rough(0, count);
+      for (int rank = 1; rank < ranks; ++rank) {
+        const std::vector<float> next = rough(rank, count);
+        for (size_t i = 0; i < count; ++i) expected[i] += next[i];
+      }
+      for (const std::string backend : {"inproc", "shm", "tcp", "hierarchical"})
+        on_group(
+            backend, ranks,
+            [&](Group& group) {
+              std::vector<float> data = rough(group.rank(), count);
+              group.all_reduce<float>(data);
+              EXPECT_EQ(std::memcmp(data.data(), expected.data(), count * sizeof(float)), 0)
+                  << backend << " of " << ranks;
+              std::vector<float> result(count);
+              group.reduce<float>(rough(group.rank(), count), result, 0);
+              if (group.rank() == 0) {
+                EXPECT_EQ(std::memcmp(result.data(), expected.data(), count * sizeof(float)), 0)
+                    << backend << " of " << ranks;
+              }
+            },
+            [](GroupOptions& options) { options.deterministic = true; });
+    }
+}
+
+/// The number of open descriptors and mappings of this process, and of files in shared memory.
+struct Held {
+  size_t descriptors = 0, mappings = 0;
+  std::set<std::string> files = {};
+};
+
+Held held() {
+  Held all;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++all.descriptors;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (has(line, "memfd:argosy")) ++all.mappings;
+  for (const auto& each : std::filesystem::directory_iterator("/dev/shm"))
+    all.files.insert(each.path().string());
+  return all;
+}
+
+TEST(EndOfGroups, LeavesNothing) {
+  const Held before = held();
+  for (int round = 0; round < 50; ++round)
+    on_group(round % 2 == 0 ? "shm" : "hierarchical", 3, [](Group& group) {
+      const std::vector<int> some = {0, 2};
+      const auto part = group.sub_group(some);
+      group.arena(1000);
+      std::vector<float> data(3000);
+      group.all_reduce<float>(data);
+      if (part) part->all_reduce<float>(data);
+    });
+  const Held after = held();
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  EXPECT_EQ(after.mappings, 0U);
+  EXPECT_EQ(after.files, before.files);
+}
+
+}  // namespace
+}  // namespace argosy
