@@ -46,6 +46,7 @@ THIRD_PARTIES = {
     "spdlog/": "argosy/base/log.cc",
     "CLI/": "apps/",
     "asio": "argosy/net/",
+    "mpi.h": "bench/peers/",
     "xxhash": "argosy/base/hash.cc",
     "yaml-cpp/": "argosy/zoo/config.cc",
     "zlib.h": "argosy/data/",

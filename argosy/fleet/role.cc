@@ -11,6 +11,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/data/file_list.h"
+#include "argosy/fleet/ranks.h"
 
 namespace argosy {
 namespace {
@@ -220,6 +221,12 @@ int read_server_index(const Getenv& get, const Names& names, const std::vector<E
   return static_cast<int>(found - servers.begin());
 }
 
+std::optional<int> read_listen_fd(const Getenv& get) {
+  const auto fd = find(get, kListenFd);
+  if (!fd) return std::nullopt;
+  return number(*fd, 0, std::numeric_limits<int>::max(), "a file descriptor's number");
+}
+
 /// No servers: one process by itself, unless it was told to be one of those that are missing.
 /// Variables of collective jobs alone mean local too, until there are such jobs.
 Role without_servers(const Getenv& get) {
@@ -280,9 +287,22 @@ Role role_from_env(const Getenv& get) {
     return role;
   }
   role.index = read_server_index(get, *names, role.servers);
-  if (const auto fd = find(get, kListenFd))
-    role.listen_fd = number(*fd, 0, std::numeric_limits<int>::max(), "a file descriptor's number");
+  role.listen_fd = read_listen_fd(get);
   return role;
+}
+
+std::optional<GroupOptions> group_from_env(const Getenv& get) {
+  const bool has_servers = std::ranges::any_of(
+      kGenerations, [&](const Names& names) { return find(get, names.servers).has_value(); });
+  if (has_servers || !find(get, "PADDLE_TRAINER_ENDPOINTS")) return std::nullopt;
+  const Names& names = kGenerations.front();
+  Workers workers = read_workers(get, names);
+  GroupOptions options;
+  options.rank = read_worker_index(get, names, workers.number);
+  options.ranks = std::move(workers.endpoints);
+  options.listen_fd = read_listen_fd(get);
+  if (const auto job = find(get, "PADDLE_JOB_ID")) options.job = job->value;
+  return options;
 }
 
 Role user_defined_role(RoleKind kind, int index, std::vector<Endpoint> workers,

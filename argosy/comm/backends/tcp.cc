@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kSmall = 16 << 10;  // bytes that every rank adds for itself
 constexpr size_t kRing = 256 << 10;  // bytes of a slice from which on three or more make a ring
+constexpr size_t kPiece = size_t{1} << 20;  // bytes of a large sum that are under way at once
 constexpr size_t kAlignment = 64;
 
 class Tcp final : public Backend {
@@ -49,6 +50,7 @@ class Tcp final : public Backend {
   void reduce_small(const Collective& work);
   void reduce_slices(const Collective& work, const Slices& slices, std::byte* result);
   void all_reduce_directly(const Collective& work);
+  void all_reduce_piece(const Collective& work, size_t count);
   void all_reduce_in_ring(const Collective& work);
   void reduce(const Collective& work);
   void reduce_scatter(const Collective& work);
@@ -158,8 +160,19 @@ void Tcp::reduce_slices(const Collective& work, const Slices& slices, std::byte*
   add_parts(work, slices.size(own()), work.in + slices.begin(own()) * each, result);
 }
 
+/// In pieces whose parts stay in a cache between their arrival and their addition.
 void Tcp::all_reduce_directly(const Collective& work) {
-  const Slices slices(work.call.count, ranks(), work.call.type);
+  const size_t most = kPiece / size_of(work.call.type);
+  for (size_t begin = 0; begin < work.call.count; begin += most) {
+    Collective piece = work;
+    piece.in += begin * size_of(work.call.type);
+    piece.out += begin * size_of(work.call.type);
+    all_reduce_piece(piece, std::min(most, work.call.count - begin));
+  }
+}
+
+void Tcp::all_reduce_piece(const Collective& work, size_t count) {
+  const Slices slices(count, ranks(), work.call.type);
   const size_t each = size_of(work.call.type);
   std::byte* const mine = work.out + slices.begin(own()) * each;
   reduce_slices(work, slices, mine);

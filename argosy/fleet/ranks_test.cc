@@ -1,0 +1,74 @@
+#include "argosy/fleet/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "argosy/base/test_support.h"
+#include "argosy/net/env.h"
+#include "argosy/net/sockets.h"
+
+namespace argosy {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Getenv from(const Variables& variables) {
+  return [variables](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(std::string(name));
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(GroupFromEnv, IsWhatFleetrunTellsARank) {
+  const auto options =
+      group_from_env(from({{"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6070,10.0.0.2:6070"},
+                           {"PADDLE_TRAINER_ID", "1"},
+                           {"PADDLE_TRAINERS_NUM", "2"},
+                           {"ARGOSY_LISTEN_FD", "3"},
+                           {"PADDLE_JOB_ID", "night"}}));
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rank, 1);
+  EXPECT_EQ(options->ranks, (std::vector<Endpoint>{{"10.0.0.1", 6070}, {"10.0.0.2", 6070}}));
+  EXPECT_EQ(options->listen_fd, 3);
+  EXPECT_EQ(options->job, "night");
+}
+
+TEST(GroupFromEnv, IsNothingWithoutRanksOrWithServers) {
+  EXPECT_FALSE(group_from_env(from({})));
+  EXPECT_FALSE(group_from_env(from({{"PADDLE_TRAINER_ENDPOINTS", "10.0.0.1:6070"},
+                                    {"PADDLE_PSERVERS_IP_PORT_LIST", "10.0.0.1:6170"}})));
+}
+
+TEST(GroupFromEnv, NamesTheVariableThatIsWrong) {
+  EXPECT_EQ(
+      message_of<ConfigError>([] {
+        group_from_env(from({{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:1"}, {"PADDLE_TRAINER_ID", "2"}}));
+      }),
+      "PADDLE_TRAINER_ID is '2', expected a worker's number from 0 to 1");
+  EXPECT_EQ(message_of<ConfigError>([] {
+              group_from_env(from({{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:1"},
+                                   {"PADDLE_TRAINER_ID", "0"},
+                                   {"PADDLE_TRAINERS_NUM", "3"}}));
+            }),
+            "PADDLE_TRAINERS_NUM is '3', expected 2, as PADDLE_TRAINER_ENDPOINTS lists so many");
+}
+
+TEST(GroupFromEnv, ConnectsOnTheInheritedSocket) {
+  const Endpoint any{"127.0.0.1", 0};
+  Descriptor socket = bind_to(any);
+  start_listening(socket, any);
+  const std::string at = Endpoint{"127.0.0.1", port_of(socket)}.text();
+  const auto options =
+      group_from_env(from({{"PADDLE_TRAINER_ENDPOINTS", at},
+                           {"PADDLE_TRAINER_ID", "0"},
+                           {"ARGOSY_LISTEN_FD", std::to_string(socket.release())}}));
+  const auto env = real_env();
+  const auto group = connect_group(*env, *options);
+  std::vector<float> data = {1, 2};
+  group->all_reduce<float>(data);
+  EXPECT_EQ(data, (std::vector<float>{1, 2}));
+}
+
+}  // namespace
+}  // namespace argosy
