@@ -96,7 +96,8 @@ configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v cca
 build/build.ninja: CMakePresets.json build/python.options | setup
 	@$(call configure,release) $$(cat build/python.options)
 
-build/python.options: | setup ;
+build/python.options: setup
+	@:
 
 build-fuzz/build.ninja: CMakePresets.json | setup
 	@dev/setup.sh fuzz

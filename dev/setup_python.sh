@@ -36,7 +36,8 @@ rm -rf "$venv"
 if "$python" -m venv "$venv" >"$log" 2>&1 &&
    "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 \
      -r "$requirements" >>"$log" 2>&1; then
-  write_options "-DWITH_PYTHON=ON -DPython_EXECUTABLE=$venv/bin/python"
+  # What CMake remembers of another interpreter is forgotten.
+  write_options "-UPython* -U_Python* -Unanobind_DIR -DWITH_PYTHON=ON -DPython_EXECUTABLE=$venv/bin/python"
 else
   tail -n 3 "$log" >&2
   echo "$off: the packages of python/requirements.txt cannot be had; \`make setup\` tries again" >&2

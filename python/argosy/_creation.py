@@ -185,19 +185,9 @@ def _no_seed(seed):
         raise _core.ConfigError("seed= of a single function is not supported: call seed() before")
 
 
-_seed = 0
-
-
-def current_seed() -> int:
-    """What seed() said last; 0 before."""
-    return _seed
-
-
 def seed(seed: int) -> int:
     """All randomness from here on depends on this number."""
-    global _seed
-    _seed = int(seed)
-    _core.seed(_seed)
+    _core.seed(int(seed))
     return seed
 
 

@@ -252,8 +252,8 @@ def test_losses():
     for shape in ([4], [4, 1]):
         y = argosy.to_tensor(label.reshape(shape))
         np.testing.assert_allclose(F.cross_entropy(x, y).numpy(), [expected.mean()], rtol=1e-6)
-        np.testing.assert_allclose(
-            F.cross_entropy(x, y, reduction="none").numpy().reshape(-1), expected, rtol=1e-6)
+        np.testing.assert_allclose(F.cross_entropy(x, y, reduction="none").numpy(),
+                                   expected.reshape(shape), rtol=1e-6)
     y = argosy.to_tensor(label)
     np.testing.assert_allclose(F.cross_entropy(x, y, ignore_index=2).numpy(),
                                [expected[[0, 2]].mean()], rtol=1e-6)

@@ -195,9 +195,7 @@ def batch_norm(x, running_mean, running_var, weight, bias, training=False, momen
     weight = np.ones(channels, dtype=x.dtype) if weight is None else weight
     bias = np.zeros(channels, dtype=x.dtype) if bias is None else bias
     frozen = (not training) if use_global_stats is None else use_global_stats
-    attrs = {"momentum": float(momentum), "epsilon": float(epsilon)}
-    if frozen:
-        attrs["is_test"] = 1
+    attrs = {"momentum": float(momentum), "epsilon": float(epsilon), "is_test": int(frozen)}
     out = apply("batch_norm", [x, weight, bias, running_mean, running_var], attrs)
     if not frozen:
         _move(running_mean, out[1])
@@ -261,8 +259,9 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
             label = one_hot(_flat_label(label, input), input.shape[axis])
             soft_label = True
         label = _smooth(label, label_smoothing)
-    if not soft_label:
-        label = _column(label, input, axis)
+    flat = not soft_label and len(label.shape) < len(input.shape)
+    if flat:
+        label = unsqueeze(label, axis)
     if use_softmax:
         loss = softmax_with_cross_entropy(input, label, soft_label, ignore_index, axis=axis)
     else:
@@ -278,8 +277,7 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
         counted = cast(not_equal(label, int(ignore_index)), loss.dtype)
     if reduction == "mean" and counted is not None:
         return divide(sum(loss), clip(sum(counted), min=1e-12), name)
-    return _reduced(squeeze(loss, axis) if reduction == "none" and
-                    len(label.shape) != len(loss.shape) else loss, reduction, name)
+    return _reduced(squeeze(loss, axis) if flat else loss, reduction, name)
 
 
 def _flat_label(label, logits):
