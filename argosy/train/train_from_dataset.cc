@@ -35,11 +35,8 @@ Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions&
     }
     return Next::go_on;
   };
-  if (options.after_step)
-    fit.progress_due = [&] {
-      options.after_step();
-      return false;
-    };
+  fit.progress_due = options.progress_due;
+  fit.on_progress = options.on_progress;
   Progress last = trainer.fit(data, fit);
   for (const std::string& note : data.notes()) print(note);
   if (options.debug)

@@ -15,8 +15,9 @@ struct FetchOptions {
   bool debug = false;                        // also say how long reading and computing took
   /// Takes each line; none: standard output.
   std::function<void(const std::string&)> print = {};
-  /// Called after each step; what it throws ends the pass.
-  std::function<void()> after_step = {};
+  /// As FitOptions has them: the first is asked after each step, and what it throws ends the pass.
+  std::function<bool()> progress_due = {};
+  std::function<void(const Progress&)> on_progress = {};
 };
 
 /// One pass over the data, as Executor.train_from_dataset of Paddle: prints the fetched figures

@@ -117,6 +117,7 @@ class Trainer {
 
   /// Between epochs: so many threads compute from now on, at most those of the strategy.
   void set_threads(int threads);
+  int most_threads() const { return options_.strategy.threads; }
 
   /// Leaves the job, where there is one: no other worker waits for this one any more. Nothing may
   /// be trained or saved afterwards.

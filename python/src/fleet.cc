@@ -64,7 +64,7 @@ struct PyFleet {
 
   std::shared_ptr<Training> use() {
     if (training == nullptr) {
-      waiting(fleet, [](Fleet& f) { f.trainer(); });
+      waiting(fleet, [](Fleet& f) { f.trainer().set_threads(1); });
       const bool waits = fleet->role().kind != RoleKind::local;
       training = std::make_shared<Training>(fleet, fleet->trainer(), now, limits, waits);
     }

@@ -1,6 +1,7 @@
 #include "training.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "argosy/fleet/local_store.h"
 #include "argosy/net/env.h"
@@ -93,30 +94,42 @@ void set_rows(Training& training, const std::string& table, const std::vector<ui
       ->assign(keys, tensor_of(rows, table).as<float>());
 }
 
-/// The pass of one data set; lines go to Python's own output.
+/// The pass of one data set; lines go to Python's own output, and five times a second how far it
+/// is, where `progress` is not None.
 void train_from_dataset(const std::shared_ptr<Training>& training,
                         const std::shared_ptr<FileData>& data, const nb::dict& options,
-                        const nb::callable& print) {
+                        const nb::callable& print, nb::handle progress) {
   FetchOptions fetch{.fetch_list = item<std::vector<std::string>>(options, "fetch_list"),
                      .fetch_info = item<std::vector<std::string>>(options, "fetch_info"),
                      .print_period = item<uint64_t>(options, "print_period", 100),
                      .debug = item<bool>(options, "debug")};
   const auto threads = item<int>(options, "threads", 1);
-  // The callable lives as long as the caller waits, which is as long as anything is printed.
+  // The callables live as long as the caller waits, which is as long as anything is printed.
   PyObject* printer = print.ptr();
+  PyObject* bar = progress.is_none() ? nullptr : progress.ptr();
   fetch.print = [printer](const std::string& line) {
     const nb::gil_scoped_acquire gil;
     const nb::handle function(printer);
     function(line);
   };
   long_call([=](const StopAsked& stop) {
-    FetchOptions stoppable = fetch;
-    stoppable.after_step = [&] {
+    using Clock = std::chrono::steady_clock;
+    FetchOptions shown = fetch;
+    Clock::time_point last = Clock::now();
+    shown.progress_due = [&] {
       if (stop) throw Interrupted();
+      if (bar == nullptr || Clock::now() - last < std::chrono::milliseconds(200)) return false;
+      last = Clock::now();
+      return true;
+    };
+    shown.on_progress = [&](const Progress& now) {
+      const nb::gil_scoped_acquire gil;
+      const nb::handle show(bar);
+      show(now.step, now.steps.value_or(0), now.samples, now.seconds);
     };
     Trainer& trainer = training->trainer();
-    trainer.set_threads(threads);
-    argosy::train_from_dataset(trainer, data->make(trainer.plan().layout), stoppable);
+    trainer.set_threads(std::min(threads, trainer.most_threads()));
+    argosy::train_from_dataset(trainer, data->make(trainer.plan().layout), shown);
   });
 }
 
@@ -312,12 +325,13 @@ void bind_training(nb::module_& module) {
         TrainingSpec made = training_spec(recorder, spec);
         const auto trainer = std::make_shared<Trainer>(engine_env(), std::move(made.recorded.model),
                                                        std::move(made.options));
+        trainer->set_threads(1);  // until a data set asks for more
         return std::make_shared<Training>(trainer, *trainer, std::move(made.recorded.now),
                                           std::move(made.limits), false);
       },
       "recorder"_a, "spec"_a);
   module.def("train_from_dataset", &train_from_dataset, "training"_a, "data"_a, "options"_a,
-             "print"_a);
+             "print"_a, "progress"_a.none());
   module.def("infer_from_dataset", &infer_from_dataset, "training"_a, "data"_a);
 }
 

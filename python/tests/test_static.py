@@ -293,6 +293,21 @@ def slots_file(folder, rows=400, name="part-0"):
     return str(folder / name)
 
 
+def test_a_data_set_brings_its_number_of_threads(tmp_path):
+    loss, _, label = clicks()
+    exe = ready(loss, argosy.optimizer.Adam(0.05))
+    exe.run(feed=clicked(), fetch_list=[loss])
+    program = static.default_main_program()
+    dataset = argosy.dataset.QueueDataset()
+    dataset.init(batch_size=16, thread_num=10, use_var=[program.var("C1"), program.var("C2"), label])
+    dataset.set_filelist([slots_file(tmp_path, name=f"part-{i}") for i in range(4)])
+    assert dataset._threads() == min(4, os.cpu_count())
+    for _ in range(3):
+        exe.train_from_dataset(program, dataset)
+        last, = exe.run(feed=clicked(), fetch_list=[loss])
+    assert last[0] < 0.2
+
+
 @pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
 def test_trains_from_files(tmp_path, capsys, kind):
     loss, prediction, label = clicks()
@@ -373,5 +388,11 @@ def test_a_table_that_grows_by_an_entry():
     feed = {"ids": np.array([[2 ** 60]])}
     seen = [exe.run(feed=feed, fetch_list=[rows])[0].ravel().tolist() for _ in range(3)]
     assert seen[0] == [0.0, 0.0] and seen[2] == [1.0, 1.0]
-    keys, values = static.default_main_program()._use().rows("grows")
-    assert keys.tolist() == [2 ** 60] and values.shape == (1, 2)
+    table = static.default_main_program().tables()["grows"]
+    assert repr(table) == "table grows: 1 rows of 2 floats"
+    assert table.keys.tolist() == [2 ** 60] and table[2 ** 60].tolist() == [1.0, 1.0]
+    assert f"<td>{2 ** 60}</td>" in table._repr_html_()
+    with pytest.raises(KeyError):
+        table[5]
+    assert "sparse" not in static.default_main_program().tables()
+    assert "<pre>" in static.default_main_program()._repr_html_()

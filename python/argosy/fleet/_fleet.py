@@ -156,7 +156,7 @@ class Fleet:
         """Tells the engine what is trained, as late as can be: scripts add to their program."""
         if self._pending is None:
             return
-        threads = 1 if not self._pending["a_sync"] else os.cpu_count() or 1
+        threads = None if self._pending["a_sync"] else 1  # in sync mode a step is one batch
         self._core.minimize(self._program._recorder, self._program._spec(threads), self._pending)
         self._pending = None
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from argosy import _core
+from argosy._progress import pass_progress
 from argosy.static._metrics import MeterVariable
 from argosy.static._program import (Gradient, Parameter, Program, Variable, default_main_program)
 
@@ -106,11 +107,13 @@ class Executor:
                                     "minimize() first, or infer_from_dataset")
         threads = dataset._threads(thread)
         names, infos = _figures(program, fetch_list, fetch_info)
-        training = program._use(threads)
+        training = program._use()
         dataset._bind(program)
-        _core.train_from_dataset(training, dataset._data,
-                                 {"fetch_list": names, "fetch_info": infos, "debug": debug,
-                                  "print_period": print_period, "threads": threads}, print)
+        with pass_progress() as bar:
+            _core.train_from_dataset(training, dataset._data,
+                                     {"fetch_list": names, "fetch_info": infos, "debug": debug,
+                                      "print_period": print_period, "threads": threads}, print,
+                                     bar)
 
     def infer_from_dataset(self, program: Optional[Program] = None, dataset: Any = None,
                            scope: Any = None, thread: int = 0, debug: bool = False,
@@ -122,7 +125,7 @@ class Executor:
         if dataset is None:
             raise RuntimeError("infer_from_dataset: dataset is None, expected a data set")
         names, infos = _figures(program, fetch_list, fetch_info)
-        training = program._use(dataset._threads(thread))
+        training = program._use()
         dataset._bind(program)
         figures = _core.infer_from_dataset(training, dataset._data)
         for name, info in zip(names, infos):

@@ -1,6 +1,7 @@
 """Programs that are recorded first and run later."""
 
 import contextlib
+import os
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -111,6 +112,32 @@ class Table:
         self.regularizer = getattr(attr, "regularizer", None)
 
 
+class TableView:
+    """A table of a program that is in use: len() counts its rows, keys and rows are arrays."""
+
+    def __init__(self, program: "Program", table: Table):
+        self.name, self.dim = table.name, table.dim
+        self.keys, self.rows = program._use().rows(table.name)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, key: int) -> np.ndarray:
+        at = np.searchsorted(self.keys, key)
+        if at == len(self.keys) or self.keys[at] != key:
+            raise KeyError(key)
+        return self.rows[at]
+
+    def __repr__(self) -> str:
+        return f"table {self.name}: {len(self)} rows of {self.dim} floats"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{key}</td>" + "".join(f"<td>{value:.4g}</td>" for value in row[:8]) + "</tr>"
+            for key, row in zip(self.keys[:10], self.rows[:10]))
+        return f"<p>{self!r}</p><table><tr><th>key</th><th>row</th></tr>{rows}</table>"
+
+
 class Minimized:
     """What minimize() has asked for."""
 
@@ -199,6 +226,10 @@ class Program:
     def has_var(self, name: str) -> bool:
         """True if there is a variable of this name."""
         return name in self._variables
+
+    def tables(self) -> Dict[str, "TableView"]:
+        """The tables of rows that it looks up, by name; as they are now."""
+        return {name: TableView(self, table) for name, table in self._root._tables.items()}
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """Its text."""
@@ -306,8 +337,9 @@ class Program:
         return ([OptimizeOp(rule, p.name) for p in trained],
                 [(p, Gradient(p.name)) for p in trained])
 
-    def _spec(self, threads: int) -> dict:
-        """What the engine needs to train it, or to run it."""
+    def _spec(self, threads: Optional[int] = None) -> dict:
+        """What the engine needs to train it, or to run it; threads: the most it may ever use."""
+        threads = threads or os.cpu_count() or 1
         metrics = [(v.name, v._number) for v in self._variables.values()
                    if v.size == 1 and v.dtype == "float32" and not v.persistable
                    and self._minimized is not None and v is not self._minimized.loss]
@@ -352,14 +384,14 @@ class Program:
         if self._fleet is None:
             self._training = None
 
-    def _use(self, threads: int = 1) -> Any:
+    def _use(self) -> Any:
         """The engine's side of this program; made when it is first run."""
         root = self._root
         if root._training is None:
             if root._fleet is not None:
                 root._training = root._fleet._use()
             else:
-                root._training = _core.local_training(root._recorder, root._spec(threads))
+                root._training = _core.local_training(root._recorder, root._spec())
         return root._training
 
 
