@@ -8,6 +8,7 @@
 #include "argosy/graph/op.h"
 
 /// Dynamic graphs: values that remember how they were computed.
+/// Thread safety: reading shared values; backward() and changes need leaves of the thread's own.
 namespace argosy::dynamic {
 
 struct Origin;
