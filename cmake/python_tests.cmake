@@ -5,6 +5,7 @@ if(no_pytest)
   return()
 endif()
 
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/pytest)
 file(GLOB files CONFIGURE_DEPENDS python/tests/test_*.py)
 foreach(file IN LISTS files)
   cmake_path(GET file STEM name)
