@@ -5,6 +5,8 @@ include(GoogleTest)
 
 function(argosy_test name)
   add_executable(${name} ${ARGN})
+  # What is tested is compiled as users run it; the tests themselves are not worth the compiler's time.
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name} PRIVATE argosy GTest::gtest_main fmt::fmt)
   target_compile_definitions(${name} PRIVATE ARGOSY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ARGOSY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

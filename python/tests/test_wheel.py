@@ -84,3 +84,15 @@ def test_a_launch_module_hands_over_to_the_installed_fleetrun(environment, tmp_p
     run(environment / "bin" / "python", "-m", "paddle.distributed.launch_ps", "--start_port", "0",
         "--worker_num", "1", "--server_num", "1", "script.py", cwd=tmp_path)
     assert f"of {environment}/bin/python" in (tmp_path / "logs" / "workerlog.0").read_text()
+
+
+def test_an_example_trains_with_a_server_where_the_wheels_are(environment, tmp_path):
+    shutil.copy(SOURCE / "examples" / "python" / "ctr.py", tmp_path)
+    env = dict(clean_environment(), PATH=f"{environment}/bin{os.pathsep}{os.environ['PATH']}")
+    done = subprocess.run(["fleetrun", "--server_num=1", "--worker_num=1", "ctr.py", "--rows=20000",
+                           "--epochs=1"], cwd=tmp_path, env=env, text=True, timeout=200,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    assert done.returncode == 0, done.stdout + log
+    figure, value = log.splitlines()[-1].split("\t")
+    assert figure == "test auc" and float(value) > 0.55
