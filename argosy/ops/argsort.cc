@@ -18,7 +18,8 @@ void run(const RunCtx& c) {
   const AxisSpan span(shape, shape.axis(c.attrs.integer("axis", -1)));
   const bool descending = c.attrs.integer("descending") != 0;
   int64_t* places = c.out(0).as<int64_t>().data();
-  std::vector<int64_t> order(span.length);
+  const std::span<int64_t> order =
+      scratch<int64_t, struct ArgsortOrder>(static_cast<int64_t>(span.length));
   by_type(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* x = c.in(0).as<T>().data();
@@ -26,8 +27,9 @@ void run(const RunCtx& c) {
       const size_t first = lane / span.inner * span.length * span.inner + lane % span.inner;
       const auto value = [&](int64_t i) { return x[first + static_cast<size_t>(i) * span.inner]; };
       std::iota(order.begin(), order.end(), 0);
-      std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-        return descending ? value(b) < value(a) : value(a) < value(b);
+      std::ranges::sort(order, [&](int64_t a, int64_t b) {
+        const T left = value(descending ? b : a), right = value(descending ? a : b);
+        return left < right || (!(right < left) && a < b);
       });
       for (size_t i = 0; i < span.length; ++i) places[first + i * span.inner] = order[i];
     }

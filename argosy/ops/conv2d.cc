@@ -1,19 +1,25 @@
 // conv2d(x [n, c, h, w], filter [o, c / groups, kh, kw]) {strides=[1, 1], paddings=[0, 0, 0, 0]
 // (top, bottom, left, right), dilations=[1, 1], groups=1} -> [n, o, oh, ow]: each output is the sum
 // of the products of a filter with the window of x below it.
+#include <algorithm>
+#include <array>
+
 #include "argosy/ops/op_support.h"
 #include "argosy/tensor/gemm.h"
 
 namespace argosy::ops {
 namespace {
 
-/// One attribute of as many numbers as the default.
-std::vector<int64_t> numbers(const Attrs& attrs, const char* name, std::vector<int64_t> otherwise) {
+/// An attribute of n numbers, all of them the default where it is absent.
+template <size_t n>
+std::array<int64_t, n> numbers(const Attrs& attrs, const char* name, int64_t otherwise) {
   const std::vector<int64_t>& given = attrs.integers(name);
-  if (given.empty()) return otherwise;
-  check<ConfigError>(given.size() == otherwise.size(), name, " needs ", otherwise.size(),
-                     " numbers, got ", given.size());
-  return given;
+  check<ConfigError>(given.empty() || given.size() == n, name, " needs ", n, " numbers, got ",
+                     given.size());
+  std::array<int64_t, n> result;
+  result.fill(otherwise);
+  std::ranges::copy(given, result.begin());
+  return result;
 }
 
 /// How windows lie along one axis.
@@ -36,9 +42,9 @@ struct Plan {
 
   Plan(const Shape& x, const Shape& filter, const Attrs& attrs)
       : samples(x[0]), channels(x[1]), filters(filter[0]), groups(attrs.integer("groups", 1)) {
-    const auto strides = numbers(attrs, "strides", {1, 1});
-    const auto paddings = numbers(attrs, "paddings", {0, 0, 0, 0});
-    const auto dilations = numbers(attrs, "dilations", {1, 1});
+    const auto strides = numbers<2>(attrs, "strides", 1);
+    const auto paddings = numbers<4>(attrs, "paddings", 0);
+    const auto dilations = numbers<2>(attrs, "dilations", 1);
     for (const int64_t value : {strides[0], strides[1], dilations[0], dilations[1], groups})
       check<ConfigError>(value >= 1, "strides, dilations and groups are at least 1, got ", value);
     rows = {x[2], filter[2], strides[0], paddings[0], paddings[1], dilations[0]};
@@ -90,14 +96,14 @@ void for_each_tap(const Plan& plan, F f) {
 }
 
 template <class T>
-void unroll(const Plan& plan, const T* x, std::vector<T>& matrix) {
+void unroll(const Plan& plan, const T* x, std::span<T> matrix) {
   std::ranges::fill(matrix, T{0});
   for_each_tap(plan, [&](int64_t to, int64_t from) { matrix[static_cast<size_t>(to)] = x[from]; });
 }
 
 template <class T>
-std::vector<T> matrix_of(const Plan& plan) {
-  return std::vector<T>(static_cast<size_t>(plan.taps() * plan.windows()));
+std::span<T> matrix_of(const Plan& plan) {
+  return scratch<T, struct UnrolledImage>(plan.taps() * plan.windows());
 }
 
 /// f(sample, group) for each.
@@ -114,7 +120,7 @@ void run(const RunCtx& c) {
     using T = decltype(zero);
     const T *x = c.in(0).as<T>().data(), *filter = c.in(1).as<T>().data();
     T* y = c.out(0).as<T>().data();
-    std::vector<T> matrix = matrix_of<T>(plan);
+    const std::span<T> matrix = matrix_of<T>(plan);
     for_each_group(plan, [&](int64_t at, int64_t group) {
       unroll(plan, x + at * plan.group_channels() * plan.pixels(), matrix);
       gemm(spec, filter + group * spec.m * spec.k, matrix.data(), nullptr,
@@ -134,7 +140,7 @@ void run_grad_x(const RunCtx& c) {  // (x, filter, dy) -> dx
     const T *filter = c.in(1).as<T>().data(), *dy = c.in(2).as<T>().data();
     std::ranges::fill(c.out(0).as<T>(), zero);
     T* dx = c.out(0).as<T>().data();
-    std::vector<T> matrix = matrix_of<T>(plan);
+    const std::span<T> matrix = matrix_of<T>(plan);
     for_each_group(plan, [&](int64_t at, int64_t group) {
       gemm(spec, filter + group * spec.k * spec.m, dy + at * spec.k * spec.n, nullptr,
            matrix.data());
@@ -155,7 +161,8 @@ void run_grad_filter(const RunCtx& c) {  // (filter, x, dy) -> dfilter
     const T *x = c.in(1).as<T>().data(), *dy = c.in(2).as<T>().data();
     std::ranges::fill(c.out(0).as<T>(), zero);
     T* dfilter = c.out(0).as<T>().data();
-    std::vector<T> matrix = matrix_of<T>(plan), part(static_cast<size_t>(spec.m * spec.n));
+    const std::span<T> matrix = matrix_of<T>(plan);
+    const std::span<T> part = scratch<T, struct FilterGradient>(spec.m * spec.n);
     for_each_group(plan, [&](int64_t at, int64_t group) {
       unroll(plan, x + at * plan.group_channels() * plan.pixels(), matrix);
       gemm(spec, dy + at * spec.m * spec.k, matrix.data(), nullptr, part.data());

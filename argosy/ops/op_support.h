@@ -243,4 +243,13 @@ Tensor random_tensor(const Shape& shape, double low, double high, uint64_t seed 
 Tensor spread_tensor(const Shape& shape, uint64_t seed = 1);
 Tensor integers(const Shape& shape, std::initializer_list<int64_t> values);
 
+/// Memory for an op's own use, of a thread and of a `Tag`: it only grows, so that a steady state
+/// allocates nothing. Content undefined.
+template <class T, class Tag>
+std::span<T> scratch(int64_t size) {
+  thread_local std::vector<T> memory;
+  if (memory.size() < static_cast<size_t>(size)) memory.resize(static_cast<size_t>(size));
+  return {memory.data(), static_cast<size_t>(size)};
+}
+
 }  // namespace argosy::ops
