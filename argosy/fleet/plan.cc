@@ -89,6 +89,7 @@ ProgramLayout layout_of(const Program& program) {
 Plan make_plan(Program program, const Optimizer& optimizer, uint64_t seed,
                const TablesOptions& tables) {
   Plan plan;
+  plan.seed = seed;
   const bool on_worker = clips_on_worker(optimizer.clip);
   plan.clip = on_worker ? optimizer.clip : "";
   auto [layout, key_sets] = layout_of(program);

@@ -58,6 +58,7 @@ struct Plan {
   BatchLayout layout;            // what readers make for the worker
   std::vector<size_t> key_sets;  // by table: which of a batch's a sparse one is looked up by
   std::string clip;              // what the worker does before a push: norm(x) or global_norm(x)
+  uint64_t seed = 0;             // of first values
   /// The program, then the tables and which gradient goes to which.
   std::string text() const;
 };

@@ -9,8 +9,7 @@ namespace argosy {
 WorkerStates::WorkerStates(const Plan& plan) : plan_(plan) {
   for (const VarDesc& desc : plan.states) {
     Tensor& state = states_.emplace_back(desc.type.shape, desc.type.dtype);
-    const RandomStream stream =
-        parameter_stream(plan.tables.empty() ? 0 : plan.tables[0].seed, desc.name);
+    const RandomStream stream = parameter_stream(plan.seed, desc.name);
     Initializer(desc.init).fill(state.as<float>(), stream);
   }
 }
