@@ -32,6 +32,29 @@ std::vector<Endpoint> endpoints(const std::vector<std::string>& texts) {
   return result;
 }
 
+/// What the environment says; nothing where it makes no sense, as scripts may set variables of
+/// their own.
+Role told_role() {
+  try {
+    return role_from_env(process_environment());
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
+/// The role that a script says. Where a launcher has said the same, the process has what it handed
+/// down: a server's socket is listening already.
+Role said_role(RoleKind kind, int index, int workers, const std::vector<std::string>& servers) {
+  Role role = user_defined_role(kind, index, workers, endpoints(servers));
+  const Role told = told_role();
+  if (told.kind != role.kind || told.index != role.index || told.servers != role.servers)
+    return role;
+  role.listen_fd = told.listen_fd;
+  role.restarts = told.restarts;
+  role.away = told.away;
+  return role;
+}
+
 /// A call that waits for other processes.
 template <class Work>
 void waiting(const FleetPtr& fleet, Work work) {
@@ -82,8 +105,8 @@ void bind_fleet(nb::module_& module) {
           "init_role",
           [](PyFleet& self, bool server, int index, int workers,
              const std::vector<std::string>& servers) {
-            self.fleet->init(user_defined_role(server ? RoleKind::server : RoleKind::worker, index,
-                                               workers, endpoints(servers)));
+            self.fleet->init(
+                said_role(server ? RoleKind::server : RoleKind::worker, index, workers, servers));
           },
           "server"_a, "index"_a, "workers"_a, "servers"_a)
       .def("role", [](PyFleet& self) { return self.fleet->role().text(); })
