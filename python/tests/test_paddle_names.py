@@ -91,3 +91,22 @@ def test_modes():
     paddle.disable_static()
     assert paddle.in_dynamic_mode()
     assert paddle.__version__.startswith("2.")
+
+
+def test_every_name_that_is_listed_is_there():
+    code, out, errors = run("""
+        import importlib, pkgutil
+        import fleetx, paddle
+        for package in (paddle, fleetx):
+            for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+                if not info.name.split(".")[-1].startswith(("_", "launch")):
+                    module = importlib.import_module(info.name)
+                    for name in {*dir(module), *getattr(module, "__all__", ())}:
+                        getattr(module, name)
+    """)
+    assert code == 0, errors
+
+
+def test_what_a_module_has_only_imported_is_not_listed():
+    assert not {"Any", "Optional"} & set(dir(paddle.fluid.optimizer))
+    assert "FtrlOptimizer" in dir(paddle.fluid.optimizer)

@@ -4,6 +4,7 @@ import difflib
 import importlib
 import pkgutil
 import sys
+import types
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 
@@ -16,6 +17,13 @@ def missing(where: str, name: str, known: Iterable[str]) -> AttributeError:
     if near:
         hint = f"the nearest are: {', '.join(near)}"
     return AttributeError(f"{where} has no '{name}' in argosy's compatibility package; {hint}")
+
+
+def given_out(value: Any) -> bool:
+    """False for what a module has only imported from Python's library or NumPy."""
+    home = value.__name__ if isinstance(value, types.ModuleType) else \
+        getattr(value, "__module__", None) or ""
+    return not home or home.partition(".")[0] in ("argosy", "paddle", "fleetx")
 
 
 class _Names:
@@ -39,7 +47,9 @@ class _Names:
     def known(self) -> List[str]:
         """All names a user may write."""
         own = vars(sys.modules[self.module])
-        public = {name for name in own if not name.startswith("_")} | self.modules | set(self.names)
+        public = {name for name, value in own.items()
+                  if not name.startswith("_") and given_out(value)}
+        public |= self.modules | set(self.names)
         for source in self.sources:
             public.update(_public(source))
         return sorted(public)

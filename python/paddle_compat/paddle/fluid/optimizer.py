@@ -3,7 +3,6 @@
 from typing import Any, Optional
 
 from argosy import optimizer as _optimizer
-from argosy.regularizer import L1Decay, L2Decay
 from paddle import _names
 
 __all__ = ["Adagrad", "AdagradOptimizer", "Adam", "AdamOptimizer", "Ftrl", "FtrlOptimizer", "Lamb",
@@ -48,8 +47,18 @@ class Adagrad(_optimizer.Adagrad):
                          initial_accumulator_value)
 
 
+class Ftrl(_optimizer.Ftrl):
+    """Follow the regularized leader: weights that stay 0 until they matter."""
+
+    def __init__(self, learning_rate: Any, l1: float = 0.0, l2: float = 0.0, lr_power: float = -0.5,
+                 parameter_list: Any = None, regularization: Any = None, grad_clip: Any = None,
+                 name: Optional[str] = None):
+        super().__init__(learning_rate, l1, l2, lr_power, parameter_list, regularization, grad_clip,
+                         name)
+
+
 SGDOptimizer, MomentumOptimizer, AdamOptimizer, AdagradOptimizer = SGD, Momentum, Adam, Adagrad
+FtrlOptimizer = Ftrl
 
 __getattr__, __dir__ = _names.lazy(__name__, names={
     "Lamb": "argosy.optimizer:Lamb", "LambOptimizer": "argosy.optimizer:Lamb"})
-del L1Decay, L2Decay
