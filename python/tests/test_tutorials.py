@@ -3,6 +3,7 @@
 docs/tutorials/README.md has the rules: which listings are files, commands and output.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -10,7 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import Dict, List, NamedTuple
+import tempfile
+from typing import IO, Dict, List, NamedTuple
 
 import pytest
 
@@ -18,7 +20,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 TUTORIALS = SOURCE / "docs" / "tutorials"
 NAMES = sorted(path.name[:-len(".zh.md")] for path in TUTORIALS.glob("*.zh.md")
                if not path.name.startswith("README"))
-PATIENCE = 240
+PATIENCE = 200
 FENCE = re.compile(r"^```(\S*) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PORT = re.compile(r"\b617\d\b")
 # In expected output: "..." is any text, a figure with a decimal point any such figure.
@@ -35,14 +37,13 @@ class Listing(NamedTuple):
 
 
 def listings(path: pathlib.Path, begin: str = "") -> List[Listing]:
-    """Those of a file, from a heading to the next of its level."""
+    """All of a file, or those between one of its headings and the next."""
     text = path.read_text(encoding="utf-8")
     first = text.index(begin)
-    last = text.find("\n## ", first + 1) if begin else -1
+    last = text.find("\n## ", first + 1) if begin else len(text)
     return [Listing(match[1], match[2].strip(), match[3],
                     f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}")
-            for match in FENCE.finditer(text)
-            if match.start() >= first and (last < 0 or match.start() < last)]
+            for match in FENCE.finditer(text) if first <= match.start() < last]
 
 
 def free_ports() -> Dict[str, str]:
@@ -69,6 +70,15 @@ def environment() -> Dict[str, str]:
     return env
 
 
+class Running(NamedTuple):
+    """Commands that were started, where their output goes, and what it should be."""
+
+    job: subprocess.Popen
+    out: IO[str]
+    listing: Listing
+    expected: List[Listing]
+
+
 class Reader:
     """Does what a document says, from its first listing to its last."""
 
@@ -76,51 +86,49 @@ class Reader:
         self._folder = folder
         self._ports = free_ports()
         self._env = environment()
-        self._terminals: Dict[subprocess.Popen, Listing] = {}
-        self._expected: Dict[str, List[Listing]] = {}
-        self._last = ""
+        self._running: List[Running] = []
 
     def follow(self, found: List[Listing]) -> None:
-        """Runs everything; the output of a command is checked when it has ended."""
+        """Runs everything; the output of commands is checked when they have ended."""
         try:
             for number, listing in enumerate(found):
-                outputs = []
-                for later in found[number + 1:]:
-                    if later.language != "text":
-                        break
-                    outputs.append(later)
-                self._do(listing, outputs)
+                outputs = itertools.takewhile(lambda one: one.language == "text", found[number + 1:])
+                self._do(listing, list(outputs))
             self._wait()
         finally:
-            for job in self._terminals:
-                _kill(job)
+            for running in self._running:
+                _kill(running.job)
 
     def _do(self, listing: Listing, outputs: List[Listing]) -> None:
         if listing.language == "sh":
-            if not listing.name:
+            in_a_terminal = listing.name != ""
+            if not in_a_terminal:
                 self._wait()
-            job = self._start(listing)
-            self._terminals[job] = listing
-            self._expected[listing.place] = outputs
-            if not listing.name:
+            self._start(listing, outputs)
+            if not in_a_terminal:
                 self._wait()
         elif listing.language != "text":
             assert listing.language and listing.name, f"{listing.place}: neither a file nor commands"
             (self._folder / listing.name).write_text(self._own_ports(listing.text), encoding="utf-8")
 
-    def _start(self, listing: Listing) -> subprocess.Popen:
-        return subprocess.Popen(["bash", "-e", "-o", "pipefail", "-c", self._own_ports(listing.text)],
-                                cwd=self._folder, env=self._env, text=True, start_new_session=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def _start(self, listing: Listing, outputs: List[Listing]) -> None:
+        out = tempfile.TemporaryFile(mode="w+", errors="replace")
+        job = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-c", self._own_ports(listing.text)],
+                               cwd=self._folder, env=self._env, start_new_session=True,
+                               stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        self._running.append(Running(job, out, listing, outputs))
 
     def _wait(self) -> None:
         """Until all terminals are done."""
-        for job, listing in list(self._terminals.items()):
-            out, _ = job.communicate(timeout=PATIENCE)
-            del self._terminals[job]
-            assert job.returncode == 0, f"{listing.place}: exit code {job.returncode}\n{out[-6000:]}"
-            for expected in self._expected[listing.place]:
-                check_output(expected._replace(text=self._own_ports(expected.text)), out)
+        while self._running:
+            job, out, listing, outputs = self._running[0]
+            job.wait(timeout=PATIENCE)
+            out.seek(0)
+            text = out.read()
+            del self._running[0]
+            assert job.returncode == 0, f"{listing.place}: exit code {job.returncode}\n{text[-6000:]}"
+            for expected in outputs:
+                check_output(expected._replace(text=self._own_ports(expected.text)), text)
 
     def _own_ports(self, text: str) -> str:
         return PORT.sub(lambda match: self._ports[match[0]], text)
@@ -155,20 +163,24 @@ def test_listings_of_a_tutorial_run(name, tmp_path):
     Reader(tmp_path).follow(listings(TUTORIALS / f"{name}.md"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_both_languages_have_the_same_listings(name):
-    english, chinese = (listings(TUTORIALS / f"{name}.{end}") for end in ("md", "zh.md"))
-    assert [one[:3] for one in english] == [one[:3] for one in chinese]
+def test_readme_runs(tmp_path):
+    """Its section on Python, from the first file on; test_wheel.py installs what is above that."""
+    found = listings(SOURCE / "README.md", "\n## From Python")
+    files = [number for number, one in enumerate(found) if one.language == "python"]
+    Reader(tmp_path).follow(found[files[0]:])
+
+
+@pytest.mark.parametrize("path", [*(f"docs/tutorials/{name}" for name in NAMES),
+                                  "docs/tutorials/README", "README"])
+def test_both_languages_have_the_same_listings(path):
+    english, chinese = (listings(SOURCE / f"{path}.{end}") for end in ("md", "zh.md"))
+    assert english and [one[:3] for one in english] == [one[:3] for one in chinese]
 
 
 def test_every_tutorial_has_both_languages():
     english = {path.name[:-3] for path in TUTORIALS.glob("*.md") if not path.name.endswith(".zh.md")}
     assert english == set(NAMES) | {"README"}
     assert len(NAMES) == 5
-
-
-def test_readme_runs():
-    """From its first file on; the installation above it has a test of its own."""
 
 
 @pytest.mark.parametrize("expected, out, fits", [
