@@ -1,6 +1,7 @@
 # A thin front door: CMake presets build, ctest tests, dev/ holds the scripts. `make help` lists it all.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+PADDLE_PYTHON ?= python3
 SOAK_KILLS ?= 100
 
 ctest = ctest --output-on-failure -j2 --test-dir
@@ -9,7 +10,7 @@ export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help setup build test demo bench wheel format lint lint-quick sanitize sanitize-asan sanitize-tsan \
+.PHONY: help setup build test demo bench wheel paddle-traces format lint lint-quick sanitize sanitize-asan sanitize-tsan \
         sanitize-short sanitize-asan-short sanitize-tsan-short fuzz soak test-slurm test-mpi \
         test-fresh clean
 
@@ -44,6 +45,9 @@ bench: build ## Print the speed of this machine as JSON; each figure beside its 
 
 wheel: build ## Pack what is built into wheels for pip, in build/wheels/
 	@dev/wheels.sh build
+
+paddle-traces: ## Record again what Paddle 2.6.2 computes, with PADDLE_PYTHON, a Python that has it
+	$(PADDLE_PYTHON) dev/paddle_traces.py
 
 format: ## Rewrite the C++ files in the house format
 	@dev/setup.sh format

@@ -27,15 +27,21 @@ size_t Stepper::add(dynamic::ValuePtr parameter, const StepOptions& options) {
                      data.dtype(), data.shape());
   check<ConfigError>(parameter->origin == nullptr,
                      "only leaves can be trained, this value was computed");
-  std::shared_ptr<const Rule>& rule = rules_[options.rule];
-  if (rule == nullptr) rule = make_rule(options.rule);
+  const auto whole = rule(options.rule);
   State state;
-  state.values.resize(rule->state_size(weights_of(*parameter)));
-  rule->init(state.values);
-  parameters_.push_back({std::move(parameter), rule,
+  state.values.resize(whole->state_size(weights_of(*parameter)));
+  whole->init(state.values);
+  parameters_.push_back({std::move(parameter), whole,
+                         options.rows_rule.empty() ? whole : rule(options.rows_rule),
                          GradientPolicy(options.regularizer, options.clips ? value_clip_ : ""),
                          static_cast<float>(options.rate), options.clips, std::move(state)});
   return parameters_.size() - 1;
+}
+
+std::shared_ptr<const Rule> Stepper::rule(const std::string& text) {
+  std::shared_ptr<const Rule>& known = rules_[text];
+  if (known == nullptr) known = make_rule(text);
+  return known;
 }
 
 void Stepper::set_state(size_t parameter, State state) {
@@ -134,7 +140,7 @@ void Stepper::step_rows(const Work& work, const Update& update) {
       std::copy_n(row_in(i, kind), dim, row + kind * dim);
     row_steps_.push_back({row, grad.data() + i * dim});
   }
-  parameter.rule->apply_rows(row_steps_, dim, update);
+  parameter.rows_rule->apply_rows(row_steps_, dim, update);
   for (size_t i = 0; i < work.rows.size(); ++i)
     for (size_t kind = 0; kind <= kinds; ++kind)
       std::copy_n(rows_scratch_.data() + i * stride + kind * dim, dim, row_in(i, kind));

@@ -17,6 +17,7 @@ namespace argosy {
 /// How a Stepper treats one parameter; texts as in fleet/plan.h, Optimizer.
 struct StepOptions {
   std::string rule = "sgd";
+  std::string rows_rule = {};  // for gradients of rows, with the same state; none: rule
   std::string regularizer = {};
   double rate = 1;    // times the learning rate of the step
   bool clips = true;  // false: the stepper's clip leaves it alone
@@ -45,7 +46,7 @@ class Stepper {
  private:
   struct Parameter {
     dynamic::ValuePtr value;
-    std::shared_ptr<const Rule> rule;
+    std::shared_ptr<const Rule> rule, rows_rule;
     GradientPolicy policy;
     float rate;
     bool clips;
@@ -62,6 +63,7 @@ class Stepper {
   void clip(std::span<Work> work);
   void step_whole(const Work& work, const Update& update);
   void step_rows(const Work& work, const Update& update);
+  std::shared_ptr<const Rule> rule(const std::string& text);
   std::span<const float> prepared(const Parameter& parameter, std::span<const float> weights,
                                   std::span<const float> grad);
 

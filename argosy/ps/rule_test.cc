@@ -237,6 +237,12 @@ TEST(Rule, AdamsFirstStepIsTheRate) {
   EXPECT_FLOAT_EQ(after_steps("adam(epsilon=0.5)", 1)[0], 2 - 0.05F);
 }
 
+TEST(Rule, AdamsCorrectionMayRunAStepAhead) {
+  const double ahead = std::sqrt(1 - 0.999 * 0.999) / (1 - 0.9 * 0.9);
+  const double at_one = std::sqrt(1 - 0.999) / (1 - 0.9);
+  EXPECT_NEAR(after_steps("adam(lead=1)", 1)[0], 2 - 0.1 * ahead / at_one, 1e-6);
+}
+
 TEST(Rule, AdamWShrinksWeightsFirst) {
   EXPECT_FLOAT_EQ(after_steps("adamw", 1)[0], 2 * (1 - 0.1F * 0.01F) - 0.1F);
   EXPECT_EQ(after_steps("adamw(weight_decay=0)", 3), after_steps("adam", 3));

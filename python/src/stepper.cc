@@ -10,9 +10,12 @@ using namespace nb::literals;
 namespace {
 
 size_t add(Stepper& self, const PyTensor& parameter, const std::string& rule,
-           const std::string& regularizer, double rate, bool clips) {
-  return self.add(parameter.value,
-                  {.rule = rule, .regularizer = regularizer, .rate = rate, .clips = clips});
+           const std::string& regularizer, double rate, bool clips, const std::string& rows_rule) {
+  return self.add(parameter.value, {.rule = rule,
+                                    .rows_rule = rows_rule,
+                                    .regularizer = regularizer,
+                                    .rate = rate,
+                                    .clips = clips});
 }
 
 nb::tuple state_of(const Stepper& self, size_t parameter) {
@@ -33,7 +36,7 @@ void bind_stepper(nb::module_& module) {
   nb::class_<Stepper>(module, "Stepper", "Updates parameters by their gradients, in place.")
       .def(nb::init<std::string>(), "clip"_a = "")
       .def("add", add, "parameter"_a, "rule"_a, "regularizer"_a = "", "rate"_a = 1.0,
-           "clips"_a = true)
+           "clips"_a = true, "rows_rule"_a = "")
       .def("step", &Stepper::step, "learning_rate"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("state", state_of, "parameter"_a)
       .def("set_state", set_state, "parameter"_a, "steps"_a, "values"_a);

@@ -396,3 +396,21 @@ def test_a_table_that_grows_by_an_entry():
         table[5]
     assert "sparse" not in static.default_main_program().tables()
     assert "<pre>" in static.default_main_program()._repr_html_()
+
+
+def test_rows_of_a_table_are_set_as_one_array():
+    ids = static.data("ids", [-1, 1], "int64")
+    rows = static.nn.embedding(ids, [4, 2], is_sparse=True, param_attr=argosy.ParamAttr(name="t"))
+    argosy.optimizer.SGD(1.0).minimize(rows.sum())
+    exe = static.Executor()
+    tensor = static.global_scope().find_var("t").get_tensor()
+    assert tensor.shape() == [4, 2]
+    with pytest.raises(argosy.Error, match="'t' has 0 of 4 rows"):
+        np.array(tensor)
+    with pytest.raises(argosy.Error, match=r"'t' is \[4, 2\], got \[3, 2\]"):
+        tensor.set(np.zeros((3, 2), "float32"))
+    tensor.set(np.arange(8, dtype="float32").reshape(4, 2), None)
+    assert np.array(tensor).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    looked_up, = exe.run(feed={"ids": np.array([[2], [0]])}, fetch_list=[rows])
+    assert looked_up.reshape(2, 2).tolist() == [[4, 5], [0, 1]]
+    assert np.array(tensor).tolist() == [[-1, 0], [2, 3], [3, 4], [6, 7]]

@@ -1,5 +1,6 @@
 // adam: m = b1 m + (1 - b1) g ; v = b2 v + (1 - b2) g^2 ;
 //       w -= lr m_hat / (sqrt(v_hat) + epsilon), m_hat = m / (1 - b1^t), v_hat = v / (1 - b2^t)
+// lead=1: t runs one step ahead, as it does in Paddle on a CPU for rows, not for dense weights.
 #include <cmath>
 
 #include "argosy/ps/arguments.h"
@@ -13,11 +14,12 @@ class Adam final : public RowRule<Adam> {
   explicit Adam(const Call& spec)
       : beta1_(argument(spec, 0, "beta1", kBelowOne, 0.9)),
         beta2_(argument(spec, 1, "beta2", kBelowOne, 0.999)),
-        epsilon_(argument(spec, 2, "epsilon", kPositive, 1e-8)) {}
+        epsilon_(argument(spec, 2, "epsilon", kPositive, 1e-8)),
+        lead_(whole_argument(spec, 3, "lead", kSwitch, 0)) {}
 
   size_t state_size(size_t dim) const override { return 2 * dim; }
   auto row_step(const Update& update) const {
-    const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step);
+    const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step + lead_);
     const auto rate = static_cast<float>(update.lr * correction.scale);
     const auto epsilon = static_cast<float>(correction.epsilon);
     const auto keep1 = static_cast<float>(beta1_), take1 = static_cast<float>(1 - beta1_);
@@ -34,12 +36,13 @@ class Adam final : public RowRule<Adam> {
 
  private:
   double beta1_, beta2_, epsilon_;
+  uint64_t lead_;
 };
 
 }  // namespace
 
 std::unique_ptr<Rule> adam(const Call& spec) {
-  spec.expect("rule", 3, {"beta1", "beta2", "epsilon"});
+  spec.expect("rule", 4, {"beta1", "beta2", "epsilon", "lead"});
   return std::make_unique<Adam>(spec);
 }
 

@@ -59,6 +59,10 @@ class Optimizer:
         """The rule as the engine reads it."""
         raise NotImplementedError
 
+    def _rows_rule(self, rule: str) -> str:
+        """The rule for the rows that a step has looked up, of a parameter that has this one."""
+        return rule
+
     def _rule_of(self, parameter, group: dict) -> str:
         return self._rule()
 
@@ -91,10 +95,11 @@ class Optimizer:
         for group in self._groups:
             for parameter in group["params"]:
                 rate = getattr(parameter, "optimize_attr", {}).get("learning_rate", 1.0)
-                stepper.add(parameter, self._rule_of(parameter, group),
-                            self._decay_of(parameter, group),
+                rule = self._rule_of(parameter, group)
+                stepper.add(parameter, rule, self._decay_of(parameter, group),
                             float(rate) * float(group.get("learning_rate", 1.0)),
-                            bool(getattr(parameter, "need_clip", True)))
+                            bool(getattr(parameter, "need_clip", True)),
+                            self._rows_rule(rule))
         self._stepper = stepper
         if self._waiting:
             state, self._waiting = self._waiting, {}
@@ -237,6 +242,9 @@ class Adam(Optimizer):
 
     def _rule(self) -> str:
         return f"adam({_numbers(beta1=self._beta1, beta2=self._beta2, epsilon=self._epsilon)})"
+
+    def _rows_rule(self, rule: str) -> str:
+        return f"{rule[:-1]}, lead=1)" if rule.startswith("adam(") else rule
 
 
 class AdamW(Adam):

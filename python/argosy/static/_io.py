@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from argosy import _core
-from argosy.static._program import Program, default_main_program
+from argosy.static._program import Program, Table, default_main_program
 
 
 def save_persistables(executor: Any, dirname: str, main_program: Optional[Program] = None,
@@ -115,6 +115,34 @@ class ScopeTensor:
         self._program._use().set_value(self._name, np.asarray(array))
 
 
+class TableTensor:
+    """The rows 0, 1, ... of a sparse table; set() replaces them, and begins no new optimizer state."""
+
+    def __init__(self, program: Program, table: Table):
+        self._program, self._table = program, table
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        keys, rows = self._program._use().rows(self._table.name)
+        if len(keys) != self._table.size or not np.array_equal(keys, np.arange(len(keys))):
+            raise _core.ConfigError(
+                f"table '{self._table.name}' has {len(keys)} of {self._table.size or 'any number of'} "
+                "rows so far, as rows appear with their first use; an array needs all of them")
+        return np.asarray(rows, dtype=dtype)
+
+    def shape(self) -> List[int]:
+        """Of all rows that it may have."""
+        return [self._table.size, self._table.dim]
+
+    def set(self, array: Any, place: Any = None) -> None:
+        """Rows for the ids 0, 1, ..."""
+        rows = np.ascontiguousarray(array, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != self._table.dim or \
+                (self._table.size and len(rows) != self._table.size):
+            raise _core.ConfigError(f"table '{self._table.name}' is {self.shape()}, got "
+                                    f"{list(rows.shape)}")
+        self._program._use().set_rows(self._table.name, range(len(rows)), rows)
+
+
 class MeterTensor:
     """A state of an AUC; set() to zeros forgets what was seen."""
 
@@ -151,6 +179,8 @@ class Scope:
         for meter in program._meters:
             if meter.name in name:
                 return ScopeVariable(MeterTensor(meter))
+        if name in program._tables:
+            return ScopeVariable(TableTensor(program, program._tables[name]))
         if name in program._use().value_names():
             return ScopeVariable(ScopeTensor(program, name))
         return None

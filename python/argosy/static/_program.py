@@ -369,7 +369,7 @@ class Program:
             if param.regularizer is not None:
                 own["regularizer"] = param.regularizer._text()
             if isinstance(param, Table):
-                own.update(size=param.size, entry=param.entry)
+                own.update(size=param.size, entry=param.entry, rule=optimizer._rows_rule(optimizer._rule()))
             if own:
                 options[param.name] = own
         return options
