@@ -12,7 +12,7 @@ namespace argosy {
 /// A call and the memory it works on. What count means, and which memory there is, is said at the
 /// functions of group.h that make one.
 struct Collective {
-  Call call = {};
+  GroupCall call = {};
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
 };
@@ -28,7 +28,7 @@ class Backend {
   /// Everything but arena and sub_group.
   virtual void run(const Collective& work) = 0;
   /// Memory that lives as long as the backend; zeroed.
-  virtual std::span<std::byte> arena(const Call& call) = 0;
+  virtual std::span<std::byte> arena(const GroupCall& call) = 0;
   /// A backend of its own for these ranks of this one, of which this must be one.
   virtual std::unique_ptr<Backend> sub_group(std::span<const int> ranks, uint64_t id) = 0;
   /// Tells the others why this rank stops, so that they stop with the same reason.

@@ -10,6 +10,8 @@
 /// The files of backends/, by name.
 namespace argosy {
 
+struct GroupOptions;
+
 /// All ranks are on one host.
 std::unique_ptr<Backend> shm_backend(std::unique_ptr<Peers> peers);
 
@@ -22,6 +24,8 @@ std::unique_ptr<Backend> hierarchical_backend(std::unique_ptr<Peers> peers, Orde
 /// auto: what suits the hosts. Throws ConfigError for another name.
 std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<Peers> peers,
                                       Order order);
+/// connect_group, before there is a group.
+std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& options);
 /// The ranks of each host; hosts and ranks in the order of the list.
 std::vector<std::vector<int>> ranks_by_host(const std::vector<Endpoint>& ranks);
 

@@ -178,7 +178,7 @@ void Board::check_not_elsewhere(const Word& word, uint32_t value, int rank) cons
   const bool ahead = reached(other.step.value.load(), step_ + 1);
   if (!ahead || reached(word.value.load(), value)) return;
   const Posting &even = other.postings[0], &odd = other.postings[1];
-  const Call& theirs = even.call.sequence > odd.call.sequence ? even.call : odd.call;
+  const GroupCall& theirs = even.call.sequence > odd.call.sequence ? even.call : odd.call;
   check_same_call(current_, patience_.name(rank_), theirs, patience_.name(rank));
 }
 
@@ -213,7 +213,7 @@ void Board::send(int to, const Posting& mine, size_t bytes, const CopyPiece& cop
   if (mine.in != kStaged) wait_for(box.taken, posted, to);
 }
 
-void Board::receive(int from, const Call& mine, size_t bytes, const CopyPiece& copy,
+void Board::receive(int from, const GroupCall& mine, size_t bytes, const CopyPiece& copy,
                     const std::function<void(Location)>& copy_all) {
   current_ = mine;
   Mail& box = mail(from, rank_);

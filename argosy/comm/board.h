@@ -19,7 +19,7 @@ inline constexpr Location kStaged = ~uint64_t{0};  // in the rank's stage on the
 
 /// What a rank shows the others about its call.
 struct Posting {
-  Call call = {};
+  GroupCall call = {};
   Location in = kStaged;  // what it gives
 };
 
@@ -65,7 +65,7 @@ class Board {
   using CopyPiece = std::function<void(size_t begin, std::byte* stage, size_t bytes)>;
   void send(int to, const Posting& mine, size_t bytes, const CopyPiece& copy);
   /// `copy_all` is called instead where the sender has posted a location.
-  void receive(int from, const Call& mine, size_t bytes, const CopyPiece& copy,
+  void receive(int from, const GroupCall& mine, size_t bytes, const CopyPiece& copy,
                const std::function<void(Location)>& copy_all);
 
   /// Ends every wait of the others with this reason.
@@ -92,7 +92,7 @@ class Board {
   std::vector<Posting> postings_;
   uint32_t step_ = 0;
   uint64_t calls_ = 0;
-  Call current_ = {};
+  GroupCall current_ = {};
 };
 
 }  // namespace argosy

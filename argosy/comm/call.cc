@@ -26,7 +26,7 @@ bool reduces(CallKind kind) {
          kind == CallKind::reduce_scatter;
 }
 
-bool fits(const Call& mine, Call other) {
+bool fits(const GroupCall& mine, GroupCall other) {
   if (mine.step.kind == CallKind::receive && other.step.kind == CallKind::send) {
     other.step = mine.step;
     if (mine.is_message() && other.is_message()) {
@@ -49,7 +49,7 @@ const char* name(Reduce reduce) { return entry(kReduces, static_cast<uint8_t>(re
 const char* name(ElementType type) { return entry(kTypes, static_cast<uint8_t>(type)); }
 const char* name(CallKind kind) { return entry(kKinds, static_cast<uint8_t>(kind)); }
 
-std::string Call::text() const {
+std::string GroupCall::text() const {
   std::string text = fmt::format("{} {}", name(kind), sequence);
   if (is_message() || has_elements(kind)) {
     text += reduces(kind) ? fmt::format(": {} of", name(reduce)) : ":";
@@ -63,7 +63,7 @@ std::string Call::text() const {
   return text;
 }
 
-void check_same_call(const Call& mine, const std::string& me, const Call& other,
+void check_same_call(const GroupCall& mine, const std::string& me, const GroupCall& other,
                      const std::string& them) {
   if (fits(mine, other)) [[likely]]
     return;

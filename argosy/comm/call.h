@@ -29,7 +29,7 @@ enum class CallKind : uint8_t {
 
 /// What a rank says about the call it makes. It goes in front of all data, so that ranks which do
 /// not make the same call find out.
-struct Call {
+struct GroupCall {
   uint64_t sequence = 0;  // among the calls of the group, or of a pair for send and receive
   uint64_t count = 0;     // of elements
   int32_t root = -1;      // -1: there is none
@@ -48,20 +48,20 @@ struct Call {
   };
   Step step = {};
 
-  bool operator==(const Call&) const = default;
+  bool operator==(const GroupCall&) const = default;
   /// Between two ranks only.
   bool is_message() const { return kind == CallKind::send || kind == CallKind::receive; }
   /// "all_reduce 12: sum of 300 f32".
   std::string text() const;
 };
-static_assert(sizeof(Call) == 32);
+static_assert(sizeof(GroupCall) == 32);
 
 const char* name(Reduce reduce);
 const char* name(ElementType type);
 const char* name(CallKind kind);
 
 /// Throws ConfigError that shows both, unless they are the same, or a send and its receive.
-void check_same_call(const Call& mine, const std::string& me, const Call& other,
+void check_same_call(const GroupCall& mine, const std::string& me, const GroupCall& other,
                      const std::string& them);
 
 }  // namespace argosy

@@ -52,7 +52,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<P
   return hierarchical_backend(std::move(peers), order);
 }
 
-std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {
+std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& options) {
   const auto ranks = static_cast<int>(options.ranks.size());
   check<ConfigError>(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of ",
                      ranks, " endpoints, expected 0 to ", ranks - 1);
@@ -64,8 +64,12 @@ std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {
                                                     .join_within = options.join_within,
                                                     .deadline = options.deadline},
                                        std::move(door));
-  return std::make_unique<Group>(make_backend(options.backend, std::move(peers),
-                                              options.deterministic ? Order::ranks : Order::any));
+  return make_backend(options.backend, std::move(peers),
+                      options.deterministic ? Order::ranks : Order::any);
+}
+
+std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {
+  return std::make_unique<Group>(connect_backend(env, options));
 }
 
 }  // namespace argosy

@@ -42,7 +42,7 @@ Group::~Group() {
 }
 
 /// The next number of the sequence that the call belongs to.
-Call Group::numbered(Call call) {
+GroupCall Group::numbered(GroupCall call) {
   const auto peer = static_cast<size_t>(call.root);
   if (call.kind == CallKind::send) call.sequence = ++sent_[peer];
   if (call.kind == CallKind::receive) call.sequence = ++received_[peer];
@@ -52,7 +52,7 @@ Call Group::numbered(Call call) {
 }
 
 /// Before the call counts: a mistake of this rank alone that the others need not hear of.
-void Group::validate(const Call& call) const {
+void Group::validate(const GroupCall& call) const {
   check<ConfigError>(!has_root(call.kind) || (call.root >= 0 && call.root < size()),
                      name(call.kind), ": no rank ", call.root, " in a group of ", size());
   check<ConfigError>(!call.is_message() || call.root != rank(), name(call.kind), ": rank ",

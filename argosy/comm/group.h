@@ -110,8 +110,8 @@ class Group {
 
  private:
   friend class Work;
-  void validate(const Call& call) const;
-  Call numbered(Call call);
+  void validate(const GroupCall& call) const;
+  GroupCall numbered(GroupCall call);
   void make(Collective work);
   template <class F>
   void attempt(std::unique_lock<std::mutex>& lock, const F& call);

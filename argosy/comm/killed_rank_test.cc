@@ -1,13 +1,6 @@
 // Ranks that are processes, one of which is killed at a random moment.
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
-
 #include "argosy/base/rng.h"
-#include "argosy/comm/test_groups.h"
+#include "argosy/comm/test_rank_process.h"
 
 namespace argosy {
 namespace {
@@ -18,7 +11,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRanks = 4, kKills = 12;
 constexpr auto kNamedWithin = 10s;
 
-void work_for_ever(Group& group) {
+void work_for_ever(std::unique_ptr<Group> owned) {
+  Group& group = *owned;
   std::vector<float> data(60'000);
   const std::vector<int> pair = {0, 3};
   const auto part = group.sub_group(pair);
@@ -32,77 +26,6 @@ void work_for_ever(Group& group) {
   }
 }
 
-/// A rank in a process of its own. It writes a byte when it is connected, and what it throws.
-class RankProcess {
- public:
-  RankProcess(TestRanks& test, int rank, const std::string& backend) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw IoError("no pipe");
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::close(ends[0]);
-      run(test, rank, backend, Descriptor(ends[1]));
-    }
-    ::close(ends[1]);
-    output_ = Descriptor(ends[0]);
-  }
-  ~RankProcess() { kill(); }
-  RankProcess(const RankProcess&) = delete;
-  RankProcess& operator=(const RankProcess&) = delete;
-
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  bool is_connected() const {
-    char byte = 0;
-    return ready(kPatience) && ::read(output_.get(), &byte, 1) == 1;
-  }
-  /// "": it has said nothing in time.
-  std::string last_words(Clock::duration within) const {
-    std::string text;
-    const auto until = Clock::now() + within;
-    char bytes[512];
-    while (ready(until - Clock::now())) {
-      const ssize_t n = ::read(output_.get(), bytes, sizeof(bytes));
-      if (n <= 0) return text;
-      text.append(bytes, static_cast<size_t>(n));
-    }
-    return "";
-  }
-
- private:
-  static constexpr auto kPatience = 60s;
-
-  [[noreturn]] static void run(TestRanks& test, int rank, const std::string& backend,
-                               const Descriptor& out) {
-    const auto say = [&](const std::string& text) {
-      if (::write(out.get(), text.data(), text.size()) < 0) ::_exit(2);
-    };
-    try {
-      const auto env = real_env();
-      GroupOptions options = test.options(rank, backend);
-      for (Descriptor& other : test.sockets) other.reset();
-      const auto group = connect_group(*env, options);
-      say("c");
-      work_for_ever(*group);
-    } catch (const IoError& e) {
-      say(e.what());
-    }
-    ::_exit(1);
-  }
-  bool ready(Clock::duration within) const {
-    const auto time = std::chrono::ceil<std::chrono::milliseconds>(within);
-    pollfd waiting{output_.get(), POLLIN, 0};
-    return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, time.count()))) == 1;
-  }
-
-  pid_t pid_;
-  Descriptor output_;
-};
-
 class KilledRank : public testing::TestWithParam<std::string> {};
 
 TEST_P(KilledRank, IsNamedByAllOthers) {
@@ -113,7 +36,7 @@ TEST_P(KilledRank, IsNamedByAllOthers) {
     TestRanks test(kRanks, GetParam() == "hierarchical" ? 2 : kRanks);
     std::vector<std::unique_ptr<RankProcess>> ranks;
     for (int rank = 0; rank < kRanks; ++rank)
-      ranks.push_back(std::make_unique<RankProcess>(test, rank, GetParam()));
+      ranks.push_back(std::make_unique<RankProcess>(test, rank, GetParam(), work_for_ever));
     for (Descriptor& socket : test.sockets) socket.reset();
     for (const auto& rank : ranks) ASSERT_TRUE(rank->is_connected());
     std::this_thread::sleep_for(std::chrono::microseconds(random.below(2 * round, 50'000)));

@@ -21,9 +21,9 @@ constexpr auto kLook = 200ms;  // at most, before a look at the others and the c
 /// What is left of a call and the bytes behind it.
 struct Parts {
   Parts(void* call, std::byte* bytes, size_t size, size_t done) {
-    const size_t of_call = std::min(done, sizeof(Call)), of_bytes = done - of_call;
-    if (of_call < sizeof(Call))
-      parts[count++] = {static_cast<std::byte*>(call) + of_call, sizeof(Call) - of_call};
+    const size_t of_call = std::min(done, sizeof(GroupCall)), of_bytes = done - of_call;
+    if (of_call < sizeof(GroupCall))
+      parts[count++] = {static_cast<std::byte*>(call) + of_call, sizeof(GroupCall) - of_call};
     if (of_bytes < size) parts[count++] = {bytes + of_bytes, size - of_bytes};
     message.msg_iov = parts.data();
     message.msg_iovlen = count;
@@ -46,8 +46,8 @@ void Links::open(int rank) {
   ::setsockopt(link.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
 
-void Links::send_some(Direction& direction, const Call& call) {
-  Call mine = call;
+void Links::send_some(Direction& direction, const GroupCall& call) {
+  GroupCall mine = call;
   Parts parts(&mine, direction.bytes, direction.size, direction.done);
   const ssize_t n = ::sendmsg(links_[static_cast<size_t>(direction.rank)].get(), &parts.message,
                               MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -56,21 +56,21 @@ void Links::send_some(Direction& direction, const Call& call) {
   direction.done += static_cast<size_t>(n);
 }
 
-void Links::receive_some(Direction& direction, const Call& call) {
+void Links::receive_some(Direction& direction, const GroupCall& call) {
   // Nothing of a message is taken before its call is known to be the right one.
-  const bool has_call = direction.done >= sizeof(Call);
+  const bool has_call = direction.done >= sizeof(GroupCall);
   Parts parts(&direction.theirs, direction.bytes, has_call ? direction.size : 0, direction.done);
   const ssize_t n =
       ::recvmsg(links_[static_cast<size_t>(direction.rank)].get(), &parts.message, MSG_DONTWAIT);
   if (n < 0 && later()) return;
   if (n <= 0) peers_.explain_loss(direction.rank, call);
   direction.done += static_cast<size_t>(n);
-  if (has_call || direction.done < sizeof(Call)) return;
+  if (has_call || direction.done < sizeof(GroupCall)) return;
   check_same_call(call, peers_.name(peers_.rank()), direction.theirs, peers_.name(direction.rank));
   if (!direction.over()) receive_some(direction, call);
 }
 
-void Links::exchange(const Call& call, std::span<const Outgoing> out,
+void Links::exchange(const GroupCall& call, std::span<const Outgoing> out,
                      std::span<const Incoming> in) {
   for (const Outgoing& each : out)
     if (each.to < peers_.rank()) open(each.to);  // at once; the rest waits for them to come
@@ -97,7 +97,7 @@ void Links::exchange(const Call& call, std::span<const Outgoing> out,
   }
 }
 
-void Links::wait(size_t directions, size_t outgoing, const Call& call, Env::Time until) {
+void Links::wait(size_t directions, size_t outgoing, const GroupCall& call, Env::Time until) {
   polled_.assign(1, {peers_.fd(), POLLIN, 0});
   for (size_t i = 0; i < directions; ++i) {
     const Direction& direction = directions_[i];

@@ -27,7 +27,7 @@ class Links {
     std::span<std::byte> bytes;
   };
   /// Sends and receives all of it at once; at most one message to and from each rank.
-  void exchange(const Call& call, std::span<const Outgoing> out, std::span<const Incoming> in);
+  void exchange(const GroupCall& call, std::span<const Outgoing> out, std::span<const Incoming> in);
 
  private:
   /// A message on its way, in one direction.
@@ -35,14 +35,14 @@ class Links {
     int rank = 0;
     std::byte* bytes = nullptr;
     size_t size = 0, done = 0;  // the call counts
-    Call theirs = {};           // of what comes
-    bool over() const { return done == size + sizeof(Call); }
+    GroupCall theirs = {};      // of what comes
+    bool over() const { return done == size + sizeof(GroupCall); }
   };
 
   void open(int rank);
-  void send_some(Direction& direction, const Call& call);
-  void receive_some(Direction& direction, const Call& call);
-  void wait(size_t directions, size_t outgoing, const Call& call, Env::Time until);
+  void send_some(Direction& direction, const GroupCall& call);
+  void receive_some(Direction& direction, const GroupCall& call);
+  void wait(size_t directions, size_t outgoing, const GroupCall& call, Env::Time until);
 
   Peers& peers_;
   std::vector<Descriptor> links_;  // by rank

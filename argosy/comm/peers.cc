@@ -34,7 +34,7 @@ struct Notice {
   enum Kind : uint32_t { stop = 1, leave = 2, stuck = 3 };
   Kind kind = stop;
   uint32_t reserved = 0;
-  Call call = {};          // that the sender is stuck in
+  GroupCall call = {};     // that the sender is stuck in
   char reason[1024] = {};  // to stop
 };
 
@@ -69,7 +69,7 @@ uint64_t hash_of(const std::vector<Endpoint>& endpoints) {
 }
 
 /// Ranks may be at different steps of the same call.
-Call unstepped(Call call) {
+GroupCall unstepped(GroupCall call) {
   call.step = {};
   return call;
 }
@@ -307,7 +307,7 @@ void Peers::take_notice(int rank) {
   fail<IoError>(failure_);
 }
 
-void Peers::begin(const Call& call) {
+void Peers::begin(const GroupCall& call) {
   call_ = call;
   if (!call.is_message()) begun_ = call.sequence;
   waiting_.reset();
@@ -334,7 +334,7 @@ void Peers::tell_stuck() const {
 /// has gone on to calls which this one has not begun.
 void Peers::compare_calls() const {
   for (int peer = 0; peer < size(); ++peer) {
-    const std::optional<Call>& theirs = peers_[static_cast<size_t>(peer)].stuck_in;
+    const std::optional<GroupCall>& theirs = peers_[static_cast<size_t>(peer)].stuck_in;
     if (!theirs || theirs->is_message()) continue;
     const bool differs = call_.is_message() ? call_.root == peer && theirs->sequence > begun_
                                             : theirs->sequence == call_.sequence;
@@ -344,7 +344,7 @@ void Peers::compare_calls() const {
 
 bool Peers::has_left(int rank) const { return peers_[static_cast<size_t>(rank)].left; }
 
-void Peers::explain_loss(int rank, const Call& call) {
+void Peers::explain_loss(int rank, const GroupCall& call) {
   const Env::Time until = env_.now() + kExplain;
   while (!has_left(rank) && env_.now() < until) {
     check();

@@ -51,7 +51,7 @@ class Peers {
   /// said in its terms. `outer` lives longer.
   void set_outer(Peers& outer) { outer_ = &outer; }
   /// The call that look() is about from now on.
-  void begin(const Call& call);
+  void begin(const GroupCall& call);
   /// To be called now and then by who waits for another rank: check(), and after a while ranks
   /// tell each other what they are in, and throw ConfigError if those calls are not the same.
   void look();
@@ -62,7 +62,7 @@ class Peers {
   int fd() const { return news_.get(); }
   /// For a connection to `rank` that has ended in the middle of a call: throws IoError that says
   /// why, as well as it is known.
-  [[noreturn]] void explain_loss(int rank, const Call& call);
+  [[noreturn]] void explain_loss(int rank, const GroupCall& call);
   /// All others stop with this reason.
   void tell(const std::string& reason) noexcept;
 
@@ -79,7 +79,7 @@ class Peers {
     size_t received = 0;   // bytes of the hello or of a notice
     std::vector<char> notice = {};
     bool left = false;
-    std::optional<Call> stuck_in = {};  // the last call that it has waited in for long
+    std::optional<GroupCall> stuck_in = {};  // the last call that it has waited in for long
   };
 
   Hello own_hello(Hello::Purpose purpose) const;
@@ -109,7 +109,7 @@ class Peers {
   std::string refused_;  // the last one that was turned away, and why
   std::string failure_;
   Peers* outer_ = nullptr;
-  Call call_ = {};
+  GroupCall call_ = {};
   uint64_t begun_ = 0;                     // the last call of all ranks
   std::optional<Env::Time> waiting_ = {};  // since then, in call_
   bool told_ = false;                      // that we are stuck in call_

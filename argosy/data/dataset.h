@@ -38,13 +38,24 @@ class Dataset {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
+/// One of `count` equal parts; all of it where there is one.
+struct Share {
+  size_t index = 0, count = 1;
+};
+
 struct ArrayOptions {
   size_t batch_size = 32;
   bool shuffle = true;     // a new order each epoch, from the epoch's seed
   bool drop_last = false;  // leave out a last batch that is not full
+  /// Of the instances, after they were shuffled: the parts of all indices make one epoch.
+  Share share = {};
 };
 
 /// Batches of arrays in memory; axis 0 of each counts the instances. For one thread.
 std::unique_ptr<Dataset> array_dataset(Feeds arrays, const ArrayOptions& options);
+
+/// Of any data set whose order depends on its seed only: every count-th batch. The others are read
+/// and passed over.
+std::unique_ptr<Dataset> share_of(std::unique_ptr<Dataset> all, Share share);
 
 }  // namespace argosy

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/data/batch.h"
@@ -11,6 +12,7 @@
 
 namespace argosy {
 
+class Group;
 class PsClient;
 
 /// What a batch is fetched for: inference makes no rows and sees those that are missing as zeros.
@@ -18,6 +20,7 @@ enum class Purpose : uint8_t { training, inference };
 
 /// A pass over the data, as a worker goes through it.
 enum class Pass : uint8_t {
+  loaded,       // before all of them: the first worker has loaded a model
   begin,        // before its first batch
   thread_done,  // one of Strategy::threads has no batch any more
   end,          // after its last one, when all threads are done
@@ -34,6 +37,11 @@ class Communicator {
   int lookahead() const { return lookahead_; }
   /// The next pass is at least the one behind so many, in the count that all workers share.
   void skip_passes(uint64_t passes) { passes_ = std::max(passes_, passes); }
+  /// The number, among the batches of all ranks, of this one's batch of a step; the first is 1.
+  uint64_t batch_number(uint64_t step) const { return (step - 1) * ranks_ + rank_ + 1; }
+  /// Where a table's gradient should be computed to, so that deliver need not copy it; an empty
+  /// tensor: anywhere.
+  Tensor place_of(size_t table) const { return table < places_.size() ? places_[table] : Tensor{}; }
   /// Between passes: so many threads compute from now on, at most Strategy::threads.
   virtual void set_threads(int threads) = 0;
   /// The batch has been read and will be fetched after those prepared before it.
@@ -54,27 +62,50 @@ class Communicator {
  protected:
   explicit Communicator(int lookahead) : lookahead_(lookahead) {}
   uint64_t next_pass() { return ++passes_; }
+  void set_rank(int rank, int ranks) {
+    rank_ = static_cast<uint64_t>(rank);
+    ranks_ = static_cast<uint64_t>(ranks);
+  }
+  void set_places(std::vector<Tensor> by_table) { places_ = std::move(by_table); }
 
  private:
   int lookahead_;
-  uint64_t passes_ = 0;
+  uint64_t passes_ = 0, rank_ = 0, ranks_ = 1;
+  std::vector<Tensor> places_;
+};
+
+enum class GradientScale : uint8_t { mean, sum };
+
+/// Of ranks that train together.
+struct CollectiveStrategy {
+  GradientScale scale = GradientScale::mean;
+  /// The bits of one process that accumulates the batches of all ranks.
+  bool deterministic = false;
+  bool fuse = true;            // false: the gradient of each parameter is summed by itself
+  double bucket_mb = 0;        // gradients that are summed in one call; 0: chosen by their sizes
+  bool overlap = true;         // sums are made while backward still runs
+  std::string wire = "f32";    // f32, bf16 or f16: what gradients of parameters are sent as
+  uint64_t check_every = 100;  // steps between two comparisons of all ranks' parameters; 0: never
 };
 
 /// How to distribute; what the seeds call DistributedStrategy and runner settings.
 struct Strategy {
-  std::string mode = "local";  // a file of communicators/
-  int threads = 1;             // that compute, each on a batch of its own
-  int accumulate = 1;          // local: batches whose mean gradient makes one step
+  std::string mode = "local";   // a file of communicators/
+  int threads = 1;              // that compute, each on a batch of its own
+  int accumulate = 1;           // local and collective: batches whose gradients make one step
+  bool accumulate_mean = true;  // collective: false: the sum of these gradients, not their mean
   // Of servers:
   int max_merge = 1;     // async: gradients that are added up for one push
   int send_queue = 16;   // async: exchanges that may be under way
   int geo_step = 100;    // geo: batches between two exchanges of differences
   bool geo_mean = true;  // geo: differences are divided by the number of workers
+  CollectiveStrategy collective = {};
 };
 
 /// What a communicator talks to.
 struct Wires {
   std::shared_ptr<PsClient> servers = {};
+  std::shared_ptr<Group> group = {};  // of ranks that train together
 };
 
 /// The plan outlives the communicator. Throws ConfigError listing the known modes.

@@ -62,6 +62,7 @@ SavedTables LocalStore::save(Env& env, const std::string& folder, uint64_t gener
 }
 
 void LocalStore::load(Env& env, const std::string& folder, std::span<const SavedTable> tables) {
+  ++loads_;
   for (const auto& table : sparse_) {
     if (table == nullptr) continue;
     std::vector<std::vector<std::byte>> contents;

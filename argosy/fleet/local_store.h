@@ -33,6 +33,8 @@ class LocalStore final : public TableStore {
   const Tensor& parameter(size_t table) const { return parameters_[table]; }
   const WorkerStates& states() const { return states_; }
   std::atomic<uint64_t> step = 0;
+  /// How often rows were loaded.
+  uint64_t loads() const { return loads_; }
 
  private:
   const Plan& plan_;
@@ -40,6 +42,7 @@ class LocalStore final : public TableStore {
   std::vector<std::unique_ptr<DenseTable>> dense_;
   std::vector<std::unique_ptr<SparseTable>> sparse_;
   std::vector<Tensor> parameters_;
+  uint64_t loads_ = 0;
 };
 
 }  // namespace argosy

@@ -13,4 +13,7 @@ namespace argosy {
 /// the variable.
 std::optional<GroupOptions> group_from_env(const Getenv& get);
 
+/// Of a rank.
+GroupOptions group_options(const Role& role);
+
 }  // namespace argosy

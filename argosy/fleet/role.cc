@@ -227,14 +227,41 @@ std::optional<int> read_listen_fd(const Getenv& get) {
   return number(*fd, 0, std::numeric_limits<int>::max(), "a file descriptor's number");
 }
 
-/// No servers: one process by itself, unless it was told to be one of those that are missing.
-/// Variables of collective jobs alone mean local too, until there are such jobs.
+void check_own_endpoint(const Getenv& get, const GroupOptions& options) {
+  const auto own = find(get, "PADDLE_CURRENT_ENDPOINT");
+  if (!own) return;
+  const Endpoint given = named(own->name, [&] { return parse_endpoint(own->value); });
+  const Endpoint& listed = options.ranks[static_cast<size_t>(options.rank)];
+  if (!same_place(given, listed))
+    refuse(*own, fmt::format("{}, which PADDLE_TRAINER_ENDPOINTS has for rank {}", listed.text(),
+                             options.rank));
+}
+
+/// No servers: one of several ranks, or one process by itself, unless it was told to be one of
+/// those that are missing.
 Role without_servers(const Getenv& get) {
   const auto role = find(get, kGenerations.front(), &Names::role);
   if (role && kind_of(*role) == RoleKind::server)
     fail<ConfigError>(role->name, " is '", role->value, "' but ", kGenerations.front().servers,
                       " is not set, expected the addresses of all servers");
-  return {};
+  const auto options = group_from_env(get);
+  if (!options) {
+    const auto declared = find(get, kGenerations.front().worker_num);
+    if (declared && declared->value != "1")
+      refuse(*declared,
+             "1, as neither PADDLE_TRAINER_ENDPOINTS nor PADDLE_PSERVERS_IP_PORT_LIST is set");
+    return {};
+  }
+  check_own_endpoint(get, *options);
+  if (options->ranks.size() == 1) return {};
+  Role rank;
+  rank.kind = RoleKind::rank;
+  rank.index = options->rank;
+  rank.workers = options->ranks;
+  rank.worker_num = static_cast<int>(options->ranks.size());
+  rank.listen_fd = options->listen_fd;
+  rank.job = options->job;
+  return rank;
 }
 
 }  // namespace
@@ -255,6 +282,7 @@ std::string Role::text() const {
   if (is_server())
     return fmt::format("server {} of {}{}, {}", index, servers.size(), place,
                        counted(static_cast<size_t>(worker_num), "worker"));
+  if (is_rank()) return fmt::format("rank {} of {}{}", index, worker_num, place);
   return fmt::format("worker {} of {}{}, {}", index, worker_num, place,
                      counted(servers.size(), "server"));
 }
@@ -305,6 +333,16 @@ std::optional<GroupOptions> group_from_env(const Getenv& get) {
   return options;
 }
 
+GroupOptions group_options(const Role& role) {
+  check<ConfigError>(role.is_rank(), "this process is ", role.text(), ", expected a rank");
+  GroupOptions options;
+  options.rank = role.index;
+  options.ranks = role.workers;
+  options.listen_fd = role.listen_fd;
+  options.job = role.job;
+  return options;
+}
+
 Role user_defined_role(RoleKind kind, int index, std::vector<Endpoint> workers,
                        std::vector<Endpoint> servers) {
   Role role = user_defined_role(kind, index, static_cast<int>(workers.size()), std::move(servers));
@@ -314,6 +352,7 @@ Role user_defined_role(RoleKind kind, int index, std::vector<Endpoint> workers,
 
 Role user_defined_role(RoleKind kind, int index, int worker_num, std::vector<Endpoint> servers) {
   check<ConfigError>(worker_num > 0, "a role needs at least 1 worker, got ", worker_num);
+  check<ConfigError>(kind != RoleKind::rank, "a rank needs the addresses of all ranks");
   check<ConfigError>((kind == RoleKind::local) == servers.empty(),
                      kind == RoleKind::local ? "a local role has no servers, got "
                                              : "workers and servers need servers, got none",

@@ -12,7 +12,12 @@
 
 namespace argosy {
 
-enum class RoleKind : uint8_t { local, worker, server };
+enum class RoleKind : uint8_t {
+  local,
+  worker,  // of a job with servers
+  server,
+  rank,  // of a job without servers, whose ranks train together
+};
 
 /// Who this process is in its job. Built once in main() and passed down; never a global.
 struct Role {
@@ -21,17 +26,20 @@ struct Role {
   std::vector<Endpoint> workers = {};  // empty where only their number is known
   std::vector<Endpoint> servers = {};  // the same list in the same order in every process
   int worker_num = 1;                  // as declared, also where their addresses are unknown
-  std::optional<int> listen_fd = {};   // a server's own socket, where it was handed down listening
+  std::optional<int> listen_fd = {};   // its own socket, where it was handed down listening
+  std::string job = "default";         // of a rank: those of another job are turned away
   int restarts = 0;                    // how often its launcher has started this process again
   int away = 0;  // seconds for which the others wait for a process that may be started again
 
   /// Worker 0 and a process without a job: the one that prints and saves.
   bool first_worker() const { return !is_server() && index == 0; }
   bool is_server() const { return kind == RoleKind::server; }
+  bool is_rank() const { return kind == RoleKind::rank; }
   bool is_worker() const { return kind != RoleKind::server; }  // a local process works as well
   /// This process in `servers` or `workers`; nothing where it is not known.
   std::optional<Endpoint> current_endpoint() const;
-  /// "server 1 of 2 at 10.0.0.2:6170, 4 workers", "worker 0 of 4, 2 servers", "local".
+  /// "server 1 of 2 at 10.0.0.2:6170, 4 workers", "worker 0 of 4, 2 servers",
+  /// "rank 1 of 2 at 10.0.0.2:6070", "local".
   std::string text() const;
 };
 
@@ -41,8 +49,8 @@ Getenv process_environment();
 
 /// The one place that knows the names of environment variables: those fleetrun sets
 /// (PADDLE_PSERVERS_IP_PORT_LIST and so on) and those of earlier releases. An empty value counts as
-/// none. No variable that lists servers: local. Throws ConfigError naming the variable, its value
-/// and what was expected.
+/// none. No variable that lists servers: a rank where PADDLE_TRAINER_ENDPOINTS lists several, else
+/// local. Throws ConfigError naming the variable, its value and what was expected.
 Role role_from_env(const Getenv& get);
 
 /// A role from a program instead of the environment. Throws ConfigError where it cannot be.

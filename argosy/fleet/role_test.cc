@@ -51,14 +51,40 @@ TEST(Role, ProcessWithoutServersIsLocal) {
             "local");
 }
 
-TEST(Role, CollectiveVariablesAloneMeanLocal) {
-  EXPECT_EQ(role({{"PADDLE_TRAINER_ID", "1"},
-                  {"PADDLE_TRAINERS_NUM", "2"},
-                  {"PADDLE_TRAINING_ROLE", "TRAINER"},
+const Variables kRank = {{"PADDLE_TRAINER_ID", "1"},
+                         {"PADDLE_TRAINERS_NUM", "2"},
+                         {"PADDLE_TRAINING_ROLE", "TRAINER"},
+                         {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:6171"},
+                         {"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6170,127.0.0.1:6171"},
+                         {"ARGOSY_LISTEN_FD", "4"},
+                         {"PADDLE_JOB_ID", "night"}};
+
+TEST(Role, ARankIsOneOfSeveralWithoutServers) {
+  const Role rank = role(kRank);
+  EXPECT_EQ(rank.text(), "rank 1 of 2 at 127.0.0.1:6171");
+  EXPECT_TRUE(rank.is_rank());
+  EXPECT_TRUE(rank.is_worker());
+  EXPECT_FALSE(rank.first_worker());
+  EXPECT_EQ(rank.listen_fd, 4);
+  EXPECT_EQ(rank.job, "night");
+}
+
+TEST(Role, ASingleRankIsLocal) {
+  EXPECT_EQ(role({{"PADDLE_TRAINER_ID", "0"},
+                  {"PADDLE_TRAINERS_NUM", "1"},
                   {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:6171"},
-                  {"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6170,127.0.0.1:6171"}})
+                  {"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6171"}})
                 .text(),
             "local");
+}
+
+TEST(Role, RanksThatContradictThemselvesAreRefused) {
+  EXPECT_EQ(refusal(kRank, {{"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:6170"}}),
+            "PADDLE_CURRENT_ENDPOINT is '127.0.0.1:6170', expected 127.0.0.1:6171, which "
+            "PADDLE_TRAINER_ENDPOINTS has for rank 1");
+  EXPECT_EQ(refusal({}, {{"PADDLE_TRAINERS_NUM", "2"}}),
+            "PADDLE_TRAINERS_NUM is '2', expected 1, as neither PADDLE_TRAINER_ENDPOINTS nor "
+            "PADDLE_PSERVERS_IP_PORT_LIST is set");
 }
 
 TEST(Role, WorkerOfTheLauncher) {

@@ -9,6 +9,9 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
+#include "argosy/comm/group.h"
+#include "argosy/fleet/rank_bytes.h"
+#include "argosy/fleet/ranks.h"
 #include "argosy/fleet/serve.h"
 #include "argosy/fleet/server_calls.h"
 
@@ -23,6 +26,21 @@ std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
   result.reserve(endpoints.size());
   for (const Endpoint& endpoint : endpoints) result.push_back(endpoint.text());
   return result;
+}
+
+/// None of these is silently left out where servers train.
+void refuse_of_ranks(const DistributedStrategy& strategy) {
+  const std::array<std::pair<const char*, bool>, 7> fields = {
+      {{"gradient_merge", strategy.gradient_merge},
+       {"gradient_scale", strategy.gradient_scale != "avg"},
+       {"fp16_allreduce", strategy.fp16_allreduce},
+       {"fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB.has_value()},
+       {"lars", strategy.lars},
+       {"lamb", strategy.lamb},
+       {"deterministic", strategy.deterministic}}};
+  for (const auto& [name, is_on] : fields)
+    check<ConfigError>(!is_on, "strategy.", name,
+                       " is for ranks that train without servers, and there are servers");
 }
 
 }  // namespace
@@ -40,6 +58,7 @@ Strategy strategy_of(const DistributedStrategy& strategy, int threads) {
                      configs.max_merge_var_num, ", expected 1 or more");
   check<ConfigError>(configs.send_queue_size > 0, "a_sync_configs.send_queue_size is ",
                      configs.send_queue_size, ", expected 1 or more");
+  refuse_of_ranks(strategy);
   Strategy result;
   result.threads = threads;
   result.max_merge = configs.max_merge_var_num;
@@ -61,6 +80,13 @@ Fleet::Fleet(Env& env, std::FILE* out) : env_(env), out_(out) {}
 Fleet::~Fleet() = default;
 
 void Fleet::init() { init(role_from_env(process_environment())); }
+
+void Fleet::init(Collectively) {
+  init();
+  check<ConfigError>(role().servers.empty(), "init(is_collective): this process is ", role().text(),
+                     ", expected no servers");
+  collective_ = true;
+}
 
 void Fleet::init(Role role) {
   check<ConfigError>(trainer_ == nullptr, "init: comes before training, not after");
@@ -102,7 +128,17 @@ DistributedOptimizer Fleet::distributed_optimizer(Optimizer optimizer,
 
 void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy) {
   check<ConfigError>(trainer_ == nullptr, "minimize: comes before training, not after");
-  if (shared()) {
+  if (collective()) {
+    const uint64_t check_every = options.strategy.collective.check_every;
+    if (strategy.lars || strategy.lamb) {
+      std::vector<std::string> names;
+      for (const TableSpec& spec : record(model, options).plan.tables) names.push_back(spec.name);
+      apply_large_batch_rules(strategy, names, options.optimizer, options.tables);
+    }
+    options.strategy = collective_strategy_of(strategy, options.strategy.threads);
+    options.strategy.collective.check_every = check_every;
+    options.connect = [this](const Plan&) { return meet_ranks(); };
+  } else if (shared()) {
     const int accumulate = options.strategy.accumulate;
     options.strategy = strategy_of(strategy, options.strategy.threads);
     options.strategy.accumulate = accumulate;
@@ -114,6 +150,18 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
   }
   model_ = std::move(model);
   options_ = std::move(options);
+}
+
+/// A process by itself is a group of one.
+Wires Fleet::meet_ranks() {
+  if (role().is_rank()) {
+    GroupOptions options = group_options(role());
+    options.deterministic = options_.strategy.collective.deterministic;
+    group_ = connect_group(env_, options);
+  } else {
+    group_ = std::move(inproc_groups(env_, 1).front());
+  }
+  return {.servers = {}, .group = group_};
 }
 
 Wires Fleet::connect(const Plan& plan) {
@@ -176,6 +224,7 @@ std::vector<std::vector<std::byte>> Fleet::gather(const std::string& name,
   check<ConfigError>(!left_, name, ": this worker has left by stop_worker()");
   if (!shared()) return {{mine.begin(), mine.end()}};
   trainer();
+  if (role().is_rank()) return gather_bytes(*group_, name, mine);
   return argosy::gather(*client_, name, mine);
 }
 
@@ -197,6 +246,7 @@ ResumePoint Fleet::load_model(const std::string& dir) {
   ResumePoint resume;
   first_worker_does("load_model", [&] { resume = trainer().load(absolute(dir)); });
   if (!shared()) return resume;
+  trainer().take_loaded();
   return {.epoch = static_cast<int>(util().all_reduce(resume.epoch, "max"))};
 }
 
@@ -207,6 +257,8 @@ void Fleet::save_inference_model(const std::string& dir, std::vector<std::string
 
 size_t Fleet::shrink(uint32_t threshold) {
   size_t erased = 0;
+  // Every rank has all rows.
+  if (role().is_rank()) return trainer().communicator().store().shrink(threshold);
   first_worker_does("shrink", [&] { erased = trainer().communicator().store().shrink(threshold); });
   return static_cast<size_t>(util().all_reduce(static_cast<double>(erased), "max"));
 }

@@ -14,7 +14,7 @@
 #include "argosy/train/meter.h"
 #include "argosy/train/trainer.h"
 
-// Training by servers and workers in the words of Paddle's Fleet:
+// Distributed training in the words of Paddle's Fleet. By servers and workers:
 //
 //   Fleet fleet(*env);
 //   fleet.init();
@@ -27,6 +27,12 @@
 //     fleet.trainer().fit(data, {.join = [&](Figures& figures) { fleet.join(figures); }});
 //     fleet.stop_worker();
 //   }
+//
+// By ranks without servers, or by one process alone:
+//
+//   fleet.init(is_collective);
+//   fleet.distributed_optimizer({.rule = "adam"}).minimize(model);
+//   fleet.trainer().fit(data, {.join = [&](Figures& figures) { fleet.join(figures); }});
 namespace argosy {
 
 struct ASyncConfigs {
@@ -40,15 +46,56 @@ struct ASyncConfigs {
   bool launch_barrier = true;             // init_worker returns when all workers have come
 };
 
-/// How to distribute; as it is: async. Of no effect in a process without a job.
+struct GradientMergeConfigs {
+  int k_steps = 1;  // batches that make a step
+  bool avg = true;  // their mean; false: their sum
+};
+
+struct LarsConfigs {
+  double lars_coeff = 0.001, lars_weight_decay = 0.0005, epsilon = 0;
+  std::vector<std::string> exclude_from_weight_decay = {};  // parts of parameters' names
+};
+
+struct LambConfigs {
+  double lamb_weight_decay = 0.01;
+  std::vector<std::string> exclude_from_weight_decay = {};  // parts of parameters' names
+};
+
+/// How to distribute; as it is: async with servers, the mean of all gradients between ranks.
 struct DistributedStrategy {
+  // Of servers and workers; of no effect in a process without a job.
   bool a_sync = true;  // false: all workers end each step together
   ASyncConfigs a_sync_configs = {};
+
+  // Of ranks; refused with servers.
+  std::string gradient_scale = "avg";  // or sum
+  bool gradient_merge = false;
+  GradientMergeConfigs gradient_merge_configs = {};
+  bool fp16_allreduce = false;
+  std::string fp16_allreduce_type = "bf16";  // or f16
+  bool fuse_all_reduce_ops = true;
+  std::optional<double> fuse_grad_size_in_MB = {};  // none: chosen by the sizes of gradients
+  bool lars = false;                                // momentum becomes lars
+  LarsConfigs lars_configs = {};
+  bool lamb = false;  // adam becomes lamb
+  LambConfigs lamb_configs = {};
+  bool deterministic = false;  // the bits of one process that accumulates all ranks' batches
 };
-/// Throws ConfigError naming the fields that do not go together.
+/// With servers. Throws ConfigError naming the fields that do not go together.
 Strategy strategy_of(const DistributedStrategy& strategy, int threads = 1);
+/// Of ranks.
+Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads = 1);
+/// The optimizer and the parameters' own rules as lars and lamb want them. Throws ConfigError for
+/// an optimizer that they are not for.
+void apply_large_batch_rules(const DistributedStrategy& strategy,
+                             std::span<const std::string> parameters, Optimizer& optimizer,
+                             TablesOptions& tables);
 
 class Fleet;
+
+/// For Fleet::init(is_collective).
+enum class Collectively : uint8_t {};
+inline constexpr Collectively is_collective{};
 
 /// An optimizer that knows its fleet.
 class DistributedOptimizer {
@@ -60,7 +107,7 @@ class DistributedOptimizer {
  private:
   friend class Fleet;
   DistributedOptimizer(Fleet& fleet, Optimizer optimizer, DistributedStrategy strategy)
-      : fleet_(fleet), optimizer_(std::move(optimizer)), strategy_(strategy) {}
+      : fleet_(fleet), optimizer_(std::move(optimizer)), strategy_(std::move(strategy)) {}
 
   Fleet& fleet_;
   Optimizer optimizer_;
@@ -98,6 +145,8 @@ class Fleet {
 
   /// Who this is, as the environment of the process says; see role_from_env.
   void init();
+  /// Of a program that trains without servers: ConfigError where the environment lists some.
+  void init(Collectively);
   void init(Role role);
 
   const Role& role() const;
@@ -162,10 +211,12 @@ class Fleet {
   friend class FleetUtil;
 
   bool shared() const { return role().kind != RoleKind::local; }
+  bool collective() const { return role().is_rank() || collective_; }
   void need_worker(std::string_view call) const;
   void need_server(std::string_view call) const;
   void minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy);
   Wires connect(const Plan& plan);
+  Wires meet_ranks();
   template <class Task>
   void first_worker_does(const std::string& what, Task task);
 
@@ -174,10 +225,11 @@ class Fleet {
   std::optional<Role> role_;
   Model model_;
   TrainerOptions options_;
-  bool launch_barrier_ = true, left_ = false;
+  bool launch_barrier_ = true, left_ = false, collective_ = false;
   std::string model_dir_;  // of init_server
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<PsClient> client_;
+  std::shared_ptr<Group> group_;
   std::unique_ptr<Trainer> trainer_;  // last: it talks over the above
 };
 

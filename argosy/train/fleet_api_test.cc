@@ -31,6 +31,55 @@ TEST(DistributedStrategy, SaysTheModeInPaddlesWords) {
   EXPECT_EQ(queued.threads, 3);
 }
 
+TEST(DistributedStrategy, SaysHowRanksTrain) {
+  const Strategy usual = collective_strategy_of({});
+  EXPECT_EQ(usual.mode, "collective");
+  EXPECT_EQ(usual.accumulate, 1);
+  EXPECT_EQ(usual.collective.wire, "f32");
+  EXPECT_TRUE(usual.collective.fuse);
+  DistributedStrategy strategy;
+  strategy.gradient_scale = "sum";
+  strategy.gradient_merge = true;
+  strategy.gradient_merge_configs = {.k_steps = 4, .avg = false};
+  strategy.fp16_allreduce = true;
+  strategy.fuse_grad_size_in_MB = 8;
+  const Strategy changed = collective_strategy_of(strategy);
+  EXPECT_EQ(changed.accumulate, 4);
+  EXPECT_FALSE(changed.accumulate_mean);
+  EXPECT_EQ(changed.collective.scale, GradientScale::sum);
+  EXPECT_EQ(changed.collective.wire, "bf16");
+  EXPECT_EQ(changed.collective.bucket_mb, 8);
+}
+
+TEST(DistributedStrategy, OfRanksIsRefusedWithServersByName) {
+  DistributedStrategy strategy;
+  strategy.lamb = true;
+  EXPECT_EQ(message_of<ConfigError>([&] { strategy_of(strategy); }),
+            "strategy.lamb is for ranks that train without servers, and there are servers");
+}
+
+TEST(DistributedStrategy, LarsAndLambReplaceTheRule) {
+  const std::vector<std::string> names = {"fc.w", "fc.b"};
+  DistributedStrategy strategy;
+  strategy.lars = true;
+  strategy.lars_configs.exclude_from_weight_decay = {".b"};
+  Optimizer optimizer{.rule = "momentum(0.8)"};
+  TablesOptions tables;
+  apply_large_batch_rules(strategy, names, optimizer, tables);
+  EXPECT_EQ(optimizer.rule, "lars(mu=0.8, coeff=0.001, weight_decay=0.0005, epsilon=0)");
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables.at("fc.b").rule, "lars(mu=0.8, coeff=0.001, weight_decay=0, epsilon=0)");
+  strategy.lars = false;
+  strategy.lamb = true;
+  optimizer.rule = "adam(beta2=0.99)";
+  apply_large_batch_rules(strategy, names, optimizer, tables);
+  EXPECT_EQ(optimizer.rule, "lamb(beta1=0.9, beta2=0.99, epsilon=1e-08, weight_decay=0.01)");
+  optimizer.rule = "sgd";
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { apply_large_batch_rules(strategy, names, optimizer, tables); }),
+      "strategy.lamb: the optimizer is sgd, expected adam");
+}
+
 TEST(DistributedStrategy, RefusesWhatDoesNotGoTogether) {
   const auto message = [](const DistributedStrategy& strategy) {
     return message_of<ConfigError>([&] { strategy_of(strategy); });

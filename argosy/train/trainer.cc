@@ -107,9 +107,10 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   prediction_names_ = std::move(recorded.prediction_names);
   figures_.emplace(measures_);
   // In chunks all threads work on one batch, between its fetch and its commit. A worker's step in
-  // sync mode is one batch, so its threads always do.
+  // sync mode is one batch, and so is a rank's, so their threads always do.
   Strategy strategy = options_.strategy;
-  if (strategy.mode == "sync" && threads > 1 && options_.chunks == 0) options_.chunks = threads;
+  const bool one_batch = strategy.mode == "sync" || strategy.mode == "collective";
+  if (one_batch && threads > 1 && options_.chunks == 0) options_.chunks = threads;
   if (options_.chunks > 0) strategy.threads = 1;
   communicator_ =
       make_communicator(plan_, strategy, options_.connect ? options_.connect(plan_) : Wires{});
@@ -120,7 +121,7 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   }
   active_ = static_cast<size_t>(strategy.threads);
   for (int i = 0; i < strategy.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(make_executor()));
+    workers_.push_back(std::make_unique<Worker>(make_executor(plan_.worker)));
     for (int j = 0; j <= communicator_->lookahead(); ++j)
       workers_.back()->batches.push_back(std::make_unique<Batch>());
   }
@@ -130,8 +131,14 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
 
 Trainer::~Trainer() = default;
 
-Executor Trainer::make_executor() const {
-  return Executor(plan_.worker, {.check_nan = options_.check_nan});
+Executor Trainer::make_executor(Program program) const {
+  Executor executor(std::move(program), {.check_nan = options_.check_nan});
+  for (const Edge& edge : plan_.edges) {
+    if (edge.kind != VarKind::param) continue;
+    if (Tensor place = communicator_->place_of(edge.target); place.numel() > 0)
+      executor.bind_output(edge.value, std::move(place));
+  }
+  return executor;
 }
 
 void Trainer::set_threads(int threads) {
@@ -174,11 +181,10 @@ std::vector<Tensor> Trainer::step(Batch& batch, std::span<const VarId> fetch) {
     for (const VarId id : fetch)
       if (std::ranges::find(program.outputs, id) == program.outputs.end())
         program.outputs.push_back(id);
-    worker =
-        std::make_unique<Worker>(Executor(std::move(program), {.check_nan = options_.check_nan}));
+    worker = std::make_unique<Worker>(make_executor(std::move(program)));
   }
   begin_step(batch);
-  batch.step = ++steps_;
+  batch.step = communicator_->batch_number(++steps_);
   activity_.begin(Doing::fetching);
   communicator_->fetch(batch);
   activity_.begin(Doing::computing);
@@ -207,7 +213,7 @@ std::vector<Tensor> Trainer::infer(Batch& batch, std::span<const VarId> fetch) {
 
 /// On the calling thread, or in chunks.
 void Trainer::step_whole(Batch& batch, Figures& figures) {
-  batch.step = ++steps_;
+  batch.step = communicator_->batch_number(++steps_);
   activity_.begin(Doing::fetching);
   communicator_->fetch(batch);
   activity_.begin(Doing::computing);
@@ -340,7 +346,7 @@ void Trainer::run_alone(Dataset& data, Worker& worker, Epoch& epoch) {
 void Trainer::compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::mutex>& lock) {
   Batch& batch = *worker.read.front();
   lock.unlock();
-  batch.step = ++steps_;
+  batch.step = communicator_->batch_number(++steps_);
   activity_.begin(Doing::fetching);
   communicator_->fetch(batch);
   activity_.begin(Doing::computing);
@@ -510,10 +516,21 @@ ResumePoint Trainer::load(const std::string& dir) {
   activity_.begin(Doing::loading);
   communicator_->drain();
   ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
-  const std::vector<NamedTensor> persistables = communicator_->store().persistables();
-  steps_ = static_cast<uint64_t>(
-      std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
+  steps_ = stored_step();
   return resume;
+}
+
+uint64_t Trainer::stored_step() {
+  const std::vector<NamedTensor> persistables = communicator_->store().persistables();
+  return static_cast<uint64_t>(
+      std::ranges::find(persistables, "@step", &NamedTensor::name)->value.as<int64_t>()[0]);
+}
+
+void Trainer::take_loaded() {
+  activity_.begin(Doing::loading);
+  end_steps();
+  communicator_->pass(Pass::loaded);
+  steps_ = stored_step();
 }
 
 void Trainer::load_states(const std::string& dir) {

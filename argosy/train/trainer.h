@@ -126,6 +126,9 @@ class Trainer {
   /// Everything a run needs to go on; see checkpoint.h.
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
+  /// The first worker has loaded a model, and every worker calls this. Ranks take it over; where
+  /// servers have the parameters there is nothing to do.
+  void take_loaded();
   /// Of a save only the states of the model (running means), which live in this process.
   void load_states(const std::string& dir);
   /// The predictions, all or some of them by name, as a program of their own, for Predictor.
@@ -166,7 +169,8 @@ class Trainer {
   void after_step(Epoch& epoch, size_t instances);
   void checkpoint(const Dataset& data, Epoch& epoch);
   const Edge& edge_of(const std::string& variable) const;
-  Executor make_executor() const;
+  Executor make_executor(Program program) const;
+  uint64_t stored_step();
 
   Env& env_;
   Model model_;

@@ -179,7 +179,8 @@ constexpr auto kRunner = std::to_array<ConfigKey<Runner>>({
     {"shuffle", &R::shuffle,
      "shuffles the instances in each epoch; not with `QueueDataset`, which streams"},
     {"split_file_list", &R::split_file_list,
-     "True: every worker sees all files and takes its share; False: it takes all it sees"},
+     "True: every worker sees all files and takes its share; False: it takes all it sees; not "
+     "given: only ranks without servers take shares"},
     {"reader_threads", &R::reader_threads,
      "threads that read and parse, at most one per file; 0: the larger of `num_workers` and "
      "`thread_num`, or 1 where the run is `deterministic`",

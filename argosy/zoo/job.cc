@@ -10,6 +10,9 @@
 #include <cstdlib>
 
 #include "argosy/base/error.h"
+#include "argosy/comm/group.h"
+#include "argosy/fleet/rank_bytes.h"
+#include "argosy/fleet/ranks.h"
 #include "argosy/fleet/serve.h"
 #include "argosy/fleet/status.h"
 #include "argosy/ps/server.h"
@@ -65,11 +68,10 @@ Job::Job(Env& env, const Config& config)
     : env_(env), config_(config), role_(role_from_env(process_environment())) {
   strategy_.threads = static_cast<int>(config.runner.thread_num);
   strategy_.geo_step = static_cast<int>(config.runner.geo_step);
-  if (!shared()) {
-    const std::string ranks = process_environment()("PADDLE_TRAINERS_NUM").value_or("1");
-    check<ConfigError>(ranks == "1", "PADDLE_TRAINERS_NUM is ", ranks,
-                       " and there are no servers: ranks that train together are not there yet, "
-                       "expected --server_num and --worker_num");
+  if (!shared()) return;
+  if (collective()) {
+    strategy_.mode = "collective";
+    strategy_.collective.deterministic = config.runner.deterministic;
     return;
   }
   strategy_.mode = config.runner.sync_mode;
@@ -80,6 +82,13 @@ Job::Job(Env& env, const Config& config)
 
 std::function<Wires(const Plan&)> Job::connector() {
   if (!shared()) return {};
+  if (collective())
+    return [this](const Plan&) {
+      GroupOptions options = group_options(role_);
+      options.deterministic = strategy_.collective.deterministic;
+      group_ = connect_group(env_, options);
+      return Wires{.servers = {}, .group = group_};
+    };
   return [this](const Plan& plan) {
     transport_ = tcp_transport(worker_links(strategy_));
     const auto servers = static_cast<uint32_t>(role_.servers.size());
@@ -102,29 +111,42 @@ uint64_t Job::repeated_batches() const {
   return (pushes - std::min<uint64_t>(pushes, 1)) * static_cast<uint64_t>(strategy_.geo_step);
 }
 
+/// What every worker has to say there.
+std::vector<std::vector<std::byte>> Job::meet(const Milestone& at,
+                                              std::span<const std::byte> mine) {
+  if (group_ != nullptr) return gather_bytes(*group_, at.name, mine);
+  return milestone(*client_, at.number, at.name, mine);
+}
+
 void Job::barrier(const Milestone& at) {
-  if (client_ != nullptr && !is_over(at)) milestone(*client_, at.number, at.name, {});
+  if (connected() && !is_over(at)) meet(at, {});
 }
 
 std::string Job::from_first(const Milestone& at, const std::string& text) {
-  if (client_ == nullptr) return text;
+  if (!connected()) return text;
   const auto mine = std::as_bytes(std::span(text));
-  const auto parts =
-      milestone(*client_, at.number, at.name, first() ? mine : std::span<const std::byte>());
+  const auto parts = meet(at, first() ? mine : std::span<const std::byte>());
   std::string answer = parts.empty() ? "" : text_of(parts[0]);
   check<IoError>(!answer.empty(), "the first worker is gone: nobody says '", at.name, "'");
   return answer;
 }
 
 void Job::join(const Milestone& at, Figures& figures) {
-  if (client_ == nullptr) return;
-  const auto parts = milestone(*client_, at.number, at.name, figures.bytes());
+  if (!connected()) return;
+  const auto parts = meet(at, figures.bytes());
   figures.reset();
   for (const auto& part : parts) figures.merge(part);
 }
 
-std::vector<std::string> Job::files(std::vector<std::string> all) const {
-  if (!shared() || !config_.runner.split_file_list) return all;
+std::vector<std::string> Job::files(std::vector<std::string> all) {
+  // Ranks deal their data out unless they are told not to.
+  const bool asked = config_.given.contains("runner.split_file_list");
+  const bool splits = collective() && !asked ? true : shared() && config_.runner.split_file_list;
+  if (!splits) return all;
+  if (collective() && all.size() < static_cast<size_t>(role_.worker_num)) {
+    batches_ = {static_cast<size_t>(role_.index), static_cast<size_t>(role_.worker_num)};
+    return all;
+  }
   std::vector<std::string> mine = file_shard(all, role_.index, role_.worker_num);
   check<ConfigError>(!mine.empty(), "worker ", role_.index,
                      " has no file: ", config_.train.data_dir, " has ", all.size(), " for ",
@@ -132,9 +154,20 @@ std::vector<std::string> Job::files(std::vector<std::string> all) const {
   return mine;
 }
 
+std::string Job::shares_text() const {
+  if (!collective()) return "";
+  if (batches_.count > 1)
+    return fmt::format("data: every {} batches of all files, as there are fewer files than ranks",
+                       batches_.count);
+  const bool splits =
+      !config_.given.contains("runner.split_file_list") || config_.runner.split_file_list;
+  return splits ? fmt::format("data: the files are dealt out to {} ranks", role_.worker_num)
+                : "data: every rank takes all files, as runner.split_file_list is False";
+}
+
 ProgressReport::ProgressReport(Env& env, const Role& role) : env_(env), worker_(role.index) {
   const char* const text = std::getenv("ARGOSY_PROGRESS_FD");
-  if (text != nullptr && role.kind == RoleKind::worker) fd_ = std::atoi(text);
+  if (text != nullptr && role.kind != RoleKind::local) fd_ = std::atoi(text);
 }
 
 void ProgressReport::write(const Progress& progress) {

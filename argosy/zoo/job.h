@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/data/dataset.h"
 #include "argosy/fleet/communicator.h"
 #include "argosy/fleet/role.h"
 #include "argosy/fleet/server_calls.h"
@@ -40,8 +41,10 @@ class Job {
   bool shared() const { return role_.kind != RoleKind::local; }
   bool first() const { return role_.first_worker(); }
   const Strategy& strategy() const { return strategy_; }
-  /// Once connected; null where there is nobody to connect to.
+  /// Once connected; null where there are no servers.
   const std::shared_ptr<PsClient>& client() const { return client_; }
+  /// Ranks train together, without servers.
+  bool collective() const { return role_.is_rank(); }
   /// For TrainerOptions::connect; none where there is nobody to connect to.
   std::function<Wires(const Plan&)> connector();
 
@@ -60,16 +63,25 @@ class Job {
   /// Makes the figures of this worker those of all.
   void join(const Milestone& at, Figures& figures);
   /// The part of these files that belongs to this worker. Throws ConfigError if there is none.
-  std::vector<std::string> files(std::vector<std::string> all) const;
+  /// Ranks share the batches of all files where there are too few of them for a file each.
+  std::vector<std::string> files(std::vector<std::string> all);
+  /// What this process takes of the batches of its files, and how the data are dealt out in words.
+  Share batches() const { return batches_; }
+  std::string shares_text() const;
 
  private:
+  bool connected() const { return client_ != nullptr || group_ != nullptr; }
+  std::vector<std::vector<std::byte>> meet(const Milestone& at, std::span<const std::byte> mine);
+
   Env& env_;
   const Config& config_;
   Role role_;
   Strategy strategy_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<PsClient> client_;
+  std::shared_ptr<Group> group_;
   Standing standing_;
+  Share batches_;
 };
 
 /// Reports to a launcher how far this worker is, a few times a second, where it asks for that.

@@ -101,6 +101,8 @@ class Training {
     train_ =
         make_train_data(config, trainer_.plan(), setup_.tables,
                         [&](std::vector<std::string> all) { return job.files(std::move(all)); });
+    train_ = share_of(std::move(train_), job.batches());
+    if (const std::string text = job.shares_text(); !text.empty()) log_.info(text);
     if (job.first()) test_ = make_test_data(config, trainer_.plan(), setup_.tables);
   }
 
@@ -169,6 +171,7 @@ class Training {
     trainer_.activity().begin(Doing::meeting);
     const int epoch = std::stoi(job_.from_first(loaded, std::to_string(point ? point->epoch : 1)));
     job_.barrier(Milestone::begins(epoch));
+    if (job_.collective()) trainer_.take_loaded();
     return ResumePoint{.epoch = epoch};
   }
 
@@ -305,7 +308,7 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
 /// Who this process is, or that a run is local although its configuration names another way.
 void introduce(const Config& config, const Job& job, const Log& log) {
   if (job.shared())
-    log.info(fmt::format("{}, sync_mode {}", job.role().text(), config.runner.sync_mode));
+    log.info(fmt::format("{}, sync_mode {}", job.role().text(), job.strategy().mode));
   else if (config.given.contains("runner.sync_mode") && config.runner.sync_mode != "local")
     log.info(
         fmt::format("no TRAINING_ROLE in the environment: training is local, sync_mode {} "

@@ -38,7 +38,7 @@ class Hierarchical final : public Backend {
   int rank() const override { return rank_; }
   int size() const override { return flat_->size(); }
   void run(const Collective& work) override;
-  std::span<std::byte> arena(const Call& call) override {
+  std::span<std::byte> arena(const GroupCall& call) override {
     flat_->run({.call = call});
     return local_->arena(call);
   }

@@ -45,7 +45,7 @@ class Inproc final : public SharedBackend {
         env_(env),
         deadline_(deadline) {}
 
-  std::span<std::byte> arena(const Call& call) override {
+  std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});
     arenas_.push_back(zeroed(std::max<size_t>(call.count, 1)));
     return {arenas_.back().get(), call.count};

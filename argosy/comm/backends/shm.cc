@@ -36,7 +36,7 @@ class Shm final : private Host, public SharedBackend {
     peers->begin(work.call);
     SharedBackend::run(work);
   }
-  std::span<std::byte> arena(const Call& call) override {
+  std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});
     const size_t each = std::max<size_t>(1, (call.count + kPage - 1) / kPage) * kPage;
     const Arena next{memory.make(each * static_cast<size_t>(size())), each};

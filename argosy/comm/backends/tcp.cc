@@ -25,7 +25,7 @@ class Tcp final : public Backend {
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
   void run(const Collective& work) override;
-  std::span<std::byte> arena(const Call& call) override {
+  std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});
     arenas_.emplace_back(call.count + kAlignment);
     void* memory = arenas_.back().data();
@@ -92,7 +92,7 @@ void Tcp::for_others(const F& f) const {
 }
 
 void Tcp::run(const Collective& work) {
-  const Call& call = work.call;
+  const GroupCall& call = work.call;
   const size_t bytes = bytes_of(work);
   peers_->begin(call);
   switch (call.step.kind) {

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "argosy/comm/test_groups.h"
+
+namespace argosy {
+
+/// A rank in a process of its own, which does `work`. It writes a byte when it is connected, and
+/// what it throws.
+class RankProcess {
+ public:
+  using Work = std::function<void(std::unique_ptr<Group>)>;
+
+  RankProcess(TestRanks& test, int rank, const std::string& backend, const Work& work) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw IoError("no pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      run(test, rank, backend, work, Descriptor(ends[1]));
+    }
+    ::close(ends[1]);
+    output_ = Descriptor(ends[0]);
+  }
+  ~RankProcess() { kill(); }
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  bool is_connected() const {
+    char byte = 0;
+    return ready(kPatience) && ::read(output_.get(), &byte, 1) == 1;
+  }
+  /// "": it has said nothing in time.
+  std::string last_words(std::chrono::steady_clock::duration within) const {
+    std::string text;
+    const auto until = std::chrono::steady_clock::now() + within;
+    char bytes[512];
+    while (ready(until - std::chrono::steady_clock::now())) {
+      const ssize_t n = ::read(output_.get(), bytes, sizeof(bytes));
+      if (n <= 0) return text;
+      text.append(bytes, static_cast<size_t>(n));
+    }
+    return "";
+  }
+
+ private:
+  static constexpr auto kPatience = std::chrono::seconds(60);
+
+  [[noreturn]] static void run(TestRanks& test, int rank, const std::string& backend,
+                               const Work& work, const Descriptor& out) {
+    const auto say = [&](const std::string& text) {
+      if (::write(out.get(), text.data(), text.size()) < 0) ::_exit(2);
+    };
+    try {
+      const auto env = real_env();
+      GroupOptions options = test.options(rank, backend);
+      for (Descriptor& other : test.sockets) other.reset();
+      auto group = connect_group(*env, options);
+      say("c");
+      work(std::move(group));
+    } catch (const IoError& e) {
+      say(e.what());
+    }
+    ::_exit(1);
+  }
+  bool ready(std::chrono::steady_clock::duration within) const {
+    const auto time = std::chrono::ceil<std::chrono::milliseconds>(within);
+    pollfd waiting{output_.get(), POLLIN, 0};
+    return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, time.count()))) == 1;
+  }
+
+  pid_t pid_;
+  Descriptor output_;
+};
+
+}  // namespace argosy

@@ -1,0 +1,139 @@
+#include "argosy/fleet/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "argosy/base/bytes.h"
+#include "argosy/base/error.h"
+#include "argosy/base/hash.h"
+#include "argosy/fleet/rank_bytes.h"
+
+namespace argosy {
+namespace {
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The first line that is not the same, with its number.
+struct Difference {
+  int line;
+  std::string a, b;
+};
+
+Difference first_difference(const std::string& a, const std::string& b) {
+  constexpr const char* kEnd = "nothing";
+  std::istringstream lines_a(a), lines_b(b);
+  for (int line = 1;; ++line) {
+    std::string x, y;
+    const bool more_a = static_cast<bool>(std::getline(lines_a, x));
+    const bool more_b = static_cast<bool>(std::getline(lines_b, y));
+    if (!more_a && !more_b) return {line, kEnd, kEnd};
+    if (x != y || more_a != more_b) return {line, more_a ? x : kEnd, more_b ? y : kEnd};
+  }
+}
+
+class HashSink final : public ByteSink {
+ public:
+  void write(std::span<const std::byte> bytes) override { hash_.add(bytes); }
+  uint64_t digest() const { return hash_.digest(); }
+
+ private:
+  RunningHash hash_;
+};
+
+/// "ranks 0, 2 have 1f and rank 1 has 2e".
+std::string who_has_what(std::span<const int64_t> hashes) {
+  std::map<int64_t, std::vector<size_t>> ranks;
+  for (size_t rank = 0; rank < hashes.size(); ++rank) ranks[hashes[rank]].push_back(rank);
+  std::vector<std::string> parts;
+  for (const auto& [hash, who] : ranks)
+    parts.push_back(fmt::format("rank{} {} {} {:x}", who.size() == 1 ? "" : "s",
+                                fmt::join(who, ", "), who.size() == 1 ? "has" : "have",
+                                static_cast<uint64_t>(hash)));
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+/// Rows of the tables as bytes, one table behind the other.
+void save_rows(const Plan& plan, LocalStore& store, ByteSink& out) {
+  for (size_t i = 0; i < plan.tables.size(); ++i)
+    if (store.sparse(i) != nullptr) store.sparse(i)->save(out);
+}
+
+void load_rows(const Plan& plan, LocalStore& store, std::span<const std::byte> bytes) {
+  ByteSource in(bytes, "the rows of rank 0");
+  for (size_t i = 0; i < plan.tables.size(); ++i)
+    if (store.sparse(i) != nullptr) store.sparse(i)->load(in);
+}
+
+}  // namespace
+
+void check_same_text(Group& group, const std::string& text) {
+  const auto texts = gather_bytes(group, "compare programs", std::as_bytes(std::span(text)));
+  const std::string first = text_of(texts[0]);
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    const std::string other = text_of(texts[rank]);
+    if (other == first) continue;
+    const Difference found = first_difference(first, other);
+    fail<ConfigError>("ranks 0 and ", rank, " do not train the same: line ", found.line, " is '",
+                      found.a, "' on rank 0 and '", found.b, "' on rank ", rank);
+  }
+}
+
+void take_from_first(Group& group, const Plan& plan, LocalStore& store, bool rows) {
+  for (NamedTensor& tensor : store.persistables()) {
+    if (tensor.value.dtype() == DType::f32)
+      group.broadcast(tensor.value.as<float>(), 0);
+    else
+      group.broadcast(tensor.value.as<int64_t>(), 0);
+  }
+  ByteBuffer saved;
+  if (rows && group.rank() == 0) save_rows(plan, store, saved);
+  const std::vector<std::byte> bytes = bytes_of_first(group, saved.bytes());
+  if (!bytes.empty() && group.rank() != 0) load_rows(plan, store, bytes);
+}
+
+void average_states(Group& group, const Plan& plan, LocalStore& store) {
+  for (NamedTensor& state : store.states().tensors()) {
+    const bool kept = std::ranges::any_of(plan.edges, [&](const Edge& edge) {
+      return edge.kind == VarKind::state && plan.states[edge.target].name == state.name;
+    });
+    if (kept) group.all_reduce(state.value.as<float>(), Reduce::avg);
+  }
+}
+
+void check_same_values(Group& group, const Plan& plan, LocalStore& store, Compared compared) {
+  std::vector<std::string> names;
+  std::vector<int64_t> own;
+  for (const NamedTensor& tensor : store.persistables()) {
+    const bool is_state =
+        std::ranges::find(plan.states, tensor.name, &VarDesc::name) != plan.states.end();
+    if (is_state && compared == Compared::parameters) continue;  // of each rank until a pass ends
+    names.push_back(tensor.name);
+    own.push_back(static_cast<int64_t>(
+        hash64(std::span<const std::byte>(tensor.value.data(), tensor.value.bytes()))));
+  }
+  for (size_t i = 0; compared == Compared::rows_too && i < plan.tables.size(); ++i) {
+    if (store.sparse(i) == nullptr) continue;
+    HashSink hash;
+    store.sparse(i)->save(hash);
+    names.push_back(plan.tables[i].name);
+    own.push_back(static_cast<int64_t>(hash.digest()));
+  }
+  const auto ranks = static_cast<size_t>(group.size());
+  std::vector<int64_t> all(own.size() * ranks), hashes(ranks);
+  group.all_gather(std::span<const int64_t>(own), std::span(all));
+  for (size_t i = 0; i < own.size(); ++i) {
+    for (size_t rank = 0; rank < ranks; ++rank) hashes[rank] = all[rank * own.size() + i];
+    check<DataError>(std::ranges::count(hashes, hashes[0]) == group.size(), "'", names[i],
+                     "' is not the same on all ranks after step ", store.step.load(), ": ",
+                     who_has_what(hashes));
+  }
+}
+
+}  // namespace argosy

@@ -1,0 +1,249 @@
+// collective: every rank holds all parameters and rows. Gradients become those of all ranks while
+// backward still runs, and each rank applies the same update.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "argosy/base/denormals.h"
+#include "argosy/base/error.h"
+#include "argosy/base/isa.h"
+#include "argosy/comm/group.h"
+#include "argosy/fleet/agreement.h"
+#include "argosy/fleet/clip.h"
+#include "argosy/fleet/in_process.h"
+#include "argosy/fleet/parcels.h"
+#include "argosy/fleet/rank_rows.h"
+#include "argosy/fleet/rank_sums.h"
+
+namespace argosy::communicators {
+namespace {
+
+void multiply(std::span<float> values, float factor) {
+  vectorized([x = values.data(), n = values.size(), factor] {
+    for (size_t i = 0; i < n; ++i) x[i] *= factor;
+  });
+}
+
+/// What must be the same on every rank, as a text.
+std::string agreed_text(const Plan& plan, const Strategy& strategy, const Parcels& parcels) {
+  const CollectiveStrategy& own = strategy.collective;
+  std::string text = fmt::format(
+      "collective: gradients {}{}, sent as {}, {} batch{} a step ({}), compared every {} steps\n",
+      own.scale == GradientScale::mean ? "mean" : "sum", own.deterministic ? " deterministic" : "",
+      own.wire, strategy.accumulate, strategy.accumulate == 1 ? "" : "es",
+      strategy.accumulate_mean ? "mean" : "sum", own.check_every);
+  for (const TableSpec& spec : plan.tables)
+    if (spec.elements == 0)
+      text += fmt::format("rows of {} begin with seed {}\n", spec.name, spec.seed);
+  return text + parcels.text(plan) + plan.text();
+}
+
+/// What each rank would do differently.
+void check_tables(const Plan& plan) {
+  for (const TableSpec& spec : plan.tables) {
+    check<ConfigError>(spec.entry.empty(), "collective: table '", spec.name, "' has the entry ",
+                       spec.entry, ", which counts what one rank sees; expected none");
+    check<ConfigError>(spec.elements > 0 || plan.clip.empty(), "collective: clip ", plan.clip,
+                       " is not there for models with tables of rows, as '", spec.name,
+                       "' is; expected value(x) or none");
+  }
+}
+
+class CollectiveTraining final : public InProcess {
+ public:
+  CollectiveTraining(const Plan& plan, const Strategy& strategy, std::shared_ptr<Group> group)
+      : InProcess(plan),
+        strategy_(strategy),
+        group_(std::move(group)),
+        parcels_(make_parcels(plan, strategy.collective)),
+        sums_(*group_, parcels_, strategy_),
+        rows_(*group_, plan),
+        missing_(parcels_.all.size()),
+        delivered_(plan.tables.size()) {
+    set_rank(group_->rank(), group_->size());
+    check_same_text(*group_, agreed_text(plan, strategy, parcels_));
+    if (strategy.accumulate == 1 && sums_.share() == 1) offer_places();
+  }
+
+  void set_threads(int threads) override {
+    check<ConfigError>(threads == 1, "collective: the threads of a rank share one batch, got ",
+                       threads, "; give chunks");
+  }
+
+  void fetch(Batch& batch, Purpose purpose) override {
+    InProcess::fetch(batch, purpose);
+    if (purpose == Purpose::inference) return;
+    begin_batch();
+    rows_.add_keys(batch);
+    if (ends_step()) tell_rows();
+  }
+
+  void deliver(Batch& batch, const Edge& edge, const Tensor& value) override {
+    if (edge.kind == VarKind::state) return WorkerStates::deliver(batch, edge, value);
+    check<Error>(!delivered_[edge.target], "the gradient of '", plan().tables[edge.target].name,
+                 "' was delivered twice");
+    delivered_[edge.target] = true;
+    if (edge.kind == VarKind::rows)
+      rows_.put(edge.target, value.as<float>(), sums_.whole_share());
+    else
+      sums_.put(edge.target, value.as<float>(), batches_ == 0);
+    --missing_[parcels_.of[edge.target]];
+    if (ends_step() && strategy_.collective.overlap) send_ready(RankSums::When::later);
+  }
+
+  void commit(Batch& batch) override {
+    const FlushDenormals flush;
+    for (size_t i = 0; i < delivered_.size(); ++i)
+      check<Error>(delivered_[i], "no gradient was delivered for '", plan().tables[i].name, "'");
+    states().commit(batch);
+    if (!ends_step()) {
+      ++batches_;
+      return;
+    }
+    end_step();
+  }
+
+  void pass(Pass event) override {
+    if (event == Pass::loaded || event == Pass::begin) begin_pass();
+    if (event == Pass::thread_done) join_the_others();
+    if (event == Pass::end) end_pass();
+  }
+
+  std::vector<std::string> notes() override {
+    if (joined_ == 0) return {};
+    return {fmt::format("rank {} had no batch in the last {} steps of the pass", group_->rank(),
+                        joined_)};
+  }
+
+ private:
+  /// Backward writes gradients to where they are summed.
+  void offer_places() {
+    std::vector<Tensor> places(plan().tables.size());
+    for (size_t i = 0; i < places.size(); ++i)
+      if (tables().dense(i) != nullptr && parcels_.placed[i])
+        places[i] = Tensor::wrap(sums_.place(i).data(), tables().parameter(i).shape(), DType::f32);
+    set_places(std::move(places));
+  }
+
+  bool ends_step() const { return batches_ + 1 == strategy_.accumulate; }
+
+  void begin_batch() {
+    if (batches_ == 0) rows_.clear();
+    delivered_.assign(delivered_.size(), false);
+    for (size_t i = 0; i < missing_.size(); ++i)
+      missing_[i] = parcels_.all[i].rows ? 1 : parcels_.all[i].members.size();
+    sent_ = 0;
+    keys_are_sent_ = !rows_.any();
+  }
+
+  void tell_rows() {
+    if (rows_.any()) rows_.tell();
+  }
+
+  /// In the same order on every rank, whatever the order of deliveries.
+  void send_ready(RankSums::When last) {
+    if (!std::exchange(keys_are_sent_, true)) rows_.send_keys();
+    // The last one is left for commit, which has nothing else to do.
+    const size_t end = parcels_.all.size() - (last == RankSums::When::later ? 1 : 0);
+    for (; sent_ < end && missing_[sent_] == 0; ++sent_) {
+      const Parcel& parcel = parcels_.all[sent_];
+      const bool now = sent_ + 1 == parcels_.all.size();
+      if (parcel.rows)
+        rows_.send(*parcel.rows);
+      else
+        sums_.sum(sent_, now ? RankSums::When::now : RankSums::When::later);
+    }
+  }
+
+  /// All that this rank has for the step is there. False: no rank had anything.
+  bool end_step() {
+    send_ready(RankSums::When::now);
+    batches_ = 0;
+    const int active = sums_.finish();
+    if (active > 0) apply(sums_.correction(active));
+    return active > 0;
+  }
+
+  void apply(float correction) {
+    const uint64_t step = ++tables().step;
+    grads_.resize(plan().tables.size());
+    for (size_t i = 0; i < grads_.size(); ++i) {
+      const bool dense = tables().dense(i) != nullptr;
+      const RankRows::Rows rows = dense ? RankRows::Rows{} : rows_.take(i);
+      const std::span<float> grad = dense ? sums_.place(i) : rows.grads;
+      if (correction != 1) multiply(grad, correction);
+      grads_[i] = grad;
+      if (!dense) tables().sparse(i)->push(rows.keys, rows.grads, step);
+    }
+    clip_.apply(grads_);
+    for (size_t i = 0; i < grads_.size(); ++i)
+      if (tables().dense(i) != nullptr) tables().dense(i)->push_all(grads_[i], step);
+    const uint64_t every = strategy_.collective.check_every;
+    if (every > 0 && step % every == 0)
+      check_same_values(*group_, plan(), tables(), Compared::parameters);
+  }
+
+  void begin_pass() {
+    joined_ = 0;
+    const bool rows = std::exchange(seen_loads_, tables().loads()) != tables().loads();
+    take_from_first(*group_, plan(), tables(), rows);
+  }
+
+  /// This rank has no batch any more: it takes part in the steps of those that have, without a
+  /// gradient, until nobody has one.
+  void join_the_others() {
+    const FlushDenormals flush;
+    for (bool more = true; more;) {
+      const bool rest = batches_ > 0;  // batches that would have made a step with others
+      if (rest) {
+        rows_.scale(sums_.end_at(batches_));
+      } else {
+        begin_batch();
+        sums_.put_nothing();
+      }
+      std::ranges::fill(missing_, 0);
+      sent_ = 0;
+      keys_are_sent_ = !rows_.any();
+      tell_rows();
+      more = end_step();
+      if (more && !rest) ++joined_;
+    }
+  }
+
+  void end_pass() {
+    average_states(*group_, plan(), tables());
+    if (strategy_.collective.check_every > 0)
+      check_same_values(*group_, plan(), tables(), Compared::rows_too);
+  }
+
+  const Strategy strategy_;
+  const std::shared_ptr<Group> group_;
+  const Parcels parcels_;
+  RankSums sums_;
+  RankRows rows_;
+  NormClip clip_{plan().clip};
+  int batches_ = 0;              // of the step that is being made
+  std::vector<size_t> missing_;  // by parcel: gradients
+  std::vector<bool> delivered_;  // by table
+  size_t sent_ = 0;              // parcels of this step
+  bool keys_are_sent_ = false;
+  uint64_t joined_ = 0;  // steps of the pass
+  uint64_t seen_loads_ = 0;
+  std::vector<std::span<const float>> grads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> collective(const Plan& plan, const Strategy& strategy,
+                                         const Wires& wires) {
+  check<ConfigError>(wires.group != nullptr,
+                     "collective: no ranks to train with; fleetrun --nproc_per_node starts them");
+  check<ConfigError>(strategy.accumulate > 0, "accumulate must be positive, got ",
+                     strategy.accumulate);
+  check<ConfigError>(strategy.threads == 1,
+                     "collective: the threads of a rank share one batch; give chunks");
+  check_tables(plan);
+  return std::make_unique<CollectiveTraining>(plan, strategy, wires.group);
+}
+
+}  // namespace argosy::communicators

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "argosy/base/call.h"
+#include "argosy/base/error.h"
+#include "argosy/train/fleet.h"
+
+namespace argosy {
+namespace {
+
+/// A rule without and with weight decay.
+struct RulePair {
+  std::string decaying, plain;
+};
+
+RulePair lars_of(const LarsConfigs& configs, const std::string& rule) {
+  const Call given(rule);
+  check<ConfigError>(given.name() == "momentum", "strategy.lars: the optimizer is ", rule,
+                     ", expected momentum");
+  const auto text = [&](double decay) {
+    return fmt::format("lars(mu={}, coeff={}, weight_decay={}, epsilon={})",
+                       given.number(0, "mu", 0.9), configs.lars_coeff, decay, configs.epsilon);
+  };
+  return {text(configs.lars_weight_decay), text(0)};
+}
+
+RulePair lamb_of(const LambConfigs& configs, const std::string& rule) {
+  const Call given(rule);
+  check<ConfigError>(given.name() == "adam", "strategy.lamb: the optimizer is ", rule,
+                     ", expected adam");
+  const auto text = [&](double decay) {
+    return fmt::format("lamb(beta1={}, beta2={}, epsilon={}, weight_decay={})",
+                       given.number(0, "beta1", 0.9), given.number(1, "beta2", 0.999),
+                       given.number(2, "epsilon", 1e-8), decay);
+  };
+  return {text(configs.lamb_weight_decay), text(0)};
+}
+
+}  // namespace
+
+Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads) {
+  const GradientMergeConfigs& merge = strategy.gradient_merge_configs;
+  check<ConfigError>(merge.k_steps > 0, "gradient_merge_configs.k_steps is ", merge.k_steps,
+                     ", expected 1 or more");
+  check<ConfigError>(strategy.gradient_scale == "avg" || strategy.gradient_scale == "sum",
+                     "gradient_scale is '", strategy.gradient_scale, "', expected avg or sum");
+  check<ConfigError>(!strategy.fuse_grad_size_in_MB || *strategy.fuse_grad_size_in_MB > 0,
+                     "fuse_grad_size_in_MB is ", strategy.fuse_grad_size_in_MB.value_or(0),
+                     ", expected more than 0");
+  check<ConfigError>(
+      strategy.fp16_allreduce_type == "bf16" || strategy.fp16_allreduce_type == "f16",
+      "fp16_allreduce_type is '", strategy.fp16_allreduce_type, "', expected bf16 or f16");
+  check<ConfigError>(!strategy.lars || !strategy.lamb,
+                     "strategy.lars and strategy.lamb are both on, expected one of them");
+  Strategy result;
+  result.mode = "collective";
+  result.threads = threads;
+  if (strategy.gradient_merge) {
+    result.accumulate = merge.k_steps;
+    result.accumulate_mean = merge.avg;
+  }
+  CollectiveStrategy& own = result.collective;
+  own.scale = strategy.gradient_scale == "avg" ? GradientScale::mean : GradientScale::sum;
+  own.deterministic = strategy.deterministic;
+  own.fuse = strategy.fuse_all_reduce_ops;
+  own.bucket_mb = strategy.fuse_grad_size_in_MB.value_or(0);
+  if (strategy.fp16_allreduce) own.wire = strategy.fp16_allreduce_type;
+  return result;
+}
+
+void apply_large_batch_rules(const DistributedStrategy& strategy,
+                             std::span<const std::string> parameters, Optimizer& optimizer,
+                             TablesOptions& tables) {
+  if (!strategy.lars && !strategy.lamb) return;
+  const RulePair rules = strategy.lars ? lars_of(strategy.lars_configs, optimizer.rule)
+                                       : lamb_of(strategy.lamb_configs, optimizer.rule);
+  optimizer.rule = rules.decaying;
+  const std::vector<std::string>& excluded = strategy.lars
+                                                 ? strategy.lars_configs.exclude_from_weight_decay
+                                                 : strategy.lamb_configs.exclude_from_weight_decay;
+  for (const std::string& name : parameters)
+    if (std::ranges::any_of(excluded, [&](const std::string& part) {
+          return name.find(part) != std::string::npos;
+        }))
+      tables[name].rule = rules.plain;
+}
+
+}  // namespace argosy
