@@ -1,6 +1,6 @@
 // Ranks that train an MLP 784-H-H-10 (or CTR-DNN) together, as real processes with one thread each,
 // beside one process by itself, in turns. With --latency every call between ranks takes so much
-// longer, and sums that wait for the end of backward are measured too.
+// longer (microseconds), and sums that wait for the end of backward are measured too.
 #include <sched.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ class Late final : public Backend {
 struct Setting {
   std::string model, rule;
   int64_t hidden = 0, batch = 0, steps = 0, latency = 0;
-  bool overlap = true;
+  bool overlap = true, pinned = false;
 };
 
 /// Steps per second after some that warm up.
@@ -98,14 +98,14 @@ void pin(int rank) {
 
 double alone(const Setting& setting) {
   BenchProcess<double> process([&] {
-    pin(0);
+    if (setting.pinned) pin(0);
     return train(setting, nullptr);
   });
   return process.wait();
 }
 
 double run_rank(const Setting& setting, const GroupOptions& options) {
-  pin(options.rank);
+  if (setting.pinned) pin(options.rank);
   const auto env = real_env();
   std::unique_ptr<Backend> backend = connect_backend(*env, options);
   if (setting.latency > 0)
@@ -156,7 +156,9 @@ BenchResults run(const BenchFlags& flags) {
                         .hidden = integer(flags, "hidden"),
                         .batch = integer(flags, "batch"),
                         .steps = integer(flags, "steps"),
-                        .latency = integer(flags, "latency", 0)};
+                        .latency = integer(flags, "latency", 0),
+                        .overlap = integer(flags, "overlap", 0) != 0,
+                        .pinned = integer(flags, "pin", 0) != 0};
   check<ConfigError>(setting.model == "mlp" || setting.model == "ctr", "--model ", setting.model,
                      ": expected mlp or ctr");
   BenchResults results;
@@ -188,7 +190,9 @@ Bench collective() {
                     {"optimizer", "sgd"},
                     {"steps", "400"},
                     {"turns", "5"},
-                    {"latency", "0"}},
+                    {"latency", "0"},
+                    {"overlap", "1"},
+                    {"pin", "0"}},
           .run = run};
 }
 

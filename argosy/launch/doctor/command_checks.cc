@@ -41,11 +41,12 @@ Findings check_program(const std::string& name, const Surroundings& here) {
   return {finding};
 }
 
-/// The same training with --check, for all workers.
+/// The same training with --check, for all workers. Ranks without servers need no file each.
 std::vector<std::string> check_of(const Needs& needs) {
   std::vector<std::string> command = needs.command;
   std::vector<std::string> flags = {"--check"};
-  if (needs.workers > 0) flags.push_back(fmt::format("--workers={}", needs.workers));
+  if (needs.servers > 0 && needs.workers > 0)
+    flags.push_back(fmt::format("--workers={}", needs.workers));
   command.insert(command.begin() + 2, flags.begin(), flags.end());
   return command;
 }

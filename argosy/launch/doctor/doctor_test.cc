@@ -398,7 +398,8 @@ TEST(Doctor, AScriptNeedsPython) {
 
 TEST(Doctor, RunsTheCheckOfATrainingForAllWorkers) {
   MadeUp here;
-  const Needs needs{.workers = 3, .command = {"bin/argosy", "train", "-m", "c", "-o", "a=b c"}};
+  const Needs needs{
+      .servers = 1, .workers = 3, .command = {"bin/argosy", "train", "-m", "c", "-o", "a=b c"}};
   EXPECT_EQ(heads(needs, here), "");
   EXPECT_EQ(here.ran,
             (std::vector<std::vector<std::string>>{
