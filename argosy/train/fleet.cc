@@ -153,7 +153,8 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
 }
 
 /// A process by itself is a group of one.
-Wires Fleet::meet_ranks() {
+Group& Fleet::group() {
+  if (group_ != nullptr) return *group_;
   if (role().is_rank()) {
     GroupOptions options = group_options(role());
     options.deterministic = options_.strategy.collective.deterministic;
@@ -161,6 +162,11 @@ Wires Fleet::meet_ranks() {
   } else {
     group_ = std::move(inproc_groups(env_, 1).front());
   }
+  return *group_;
+}
+
+Wires Fleet::meet_ranks() {
+  group();
   return {.servers = {}, .group = group_};
 }
 

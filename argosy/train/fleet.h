@@ -160,6 +160,9 @@ class Fleet {
   std::vector<std::string> worker_endpoints() const;  // empty where only their number is known
   std::vector<std::string> server_endpoints() const;
 
+  /// The ranks of a job without servers, or this process alone; a call that comes first meets them.
+  Group& group();
+
   /// Its minimize() says what is trained.
   DistributedOptimizer distributed_optimizer(Optimizer optimizer,
                                              const DistributedStrategy& strategy = {});

@@ -1,5 +1,6 @@
 #include "argosy/train/fleet.h"
 
+#include "argosy/comm/group.h"
 #include "training.h"
 
 namespace argosy::python {
@@ -10,19 +11,53 @@ namespace {
 
 using FleetPtr = std::shared_ptr<Fleet>;
 
+template <class T>
+void set(const nb::dict& dict, const char* name, T& field) {
+  if (dict.contains(name)) field = nb::cast<T>(dict[name]);
+}
+
+void set_large_batch(const nb::dict& dict, DistributedStrategy& strategy) {
+  set(dict, "lars", strategy.lars);
+  set(dict, "lamb", strategy.lamb);
+  if (dict.contains("lars_configs")) {
+    const auto configs = nb::cast<nb::dict>(dict["lars_configs"]);
+    set(configs, "lars_coeff", strategy.lars_configs.lars_coeff);
+    set(configs, "lars_weight_decay", strategy.lars_configs.lars_weight_decay);
+    set(configs, "epsilon", strategy.lars_configs.epsilon);
+    set(configs, "exclude_from_weight_decay", strategy.lars_configs.exclude_from_weight_decay);
+  }
+  if (dict.contains("lamb_configs")) {
+    const auto configs = nb::cast<nb::dict>(dict["lamb_configs"]);
+    set(configs, "lamb_weight_decay", strategy.lamb_configs.lamb_weight_decay);
+    set(configs, "exclude_from_weight_decay", strategy.lamb_configs.exclude_from_weight_decay);
+  }
+}
+
+void set_of_ranks(const nb::dict& dict, DistributedStrategy& strategy) {
+  set(dict, "gradient_scale", strategy.gradient_scale);
+  set(dict, "gradient_merge", strategy.gradient_merge);
+  if (dict.contains("gradient_merge_configs")) {
+    const auto configs = nb::cast<nb::dict>(dict["gradient_merge_configs"]);
+    set(configs, "k_steps", strategy.gradient_merge_configs.k_steps);
+    set(configs, "avg", strategy.gradient_merge_configs.avg);
+  }
+  set(dict, "fp16_allreduce", strategy.fp16_allreduce);
+  set(dict, "fuse_all_reduce_ops", strategy.fuse_all_reduce_ops);
+  set(dict, "fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
+  set_large_batch(dict, strategy);
+}
+
 /// Of the seeds' strategies: what scripts call a_sync_configs stands beside a_sync.
 DistributedStrategy strategy_of(const nb::dict& dict) {
   DistributedStrategy strategy;
-  const auto set = [&](const char* name, auto& field) {
-    if (dict.contains(name)) field = nb::cast<std::remove_reference_t<decltype(field)>>(dict[name]);
-  };
+  set_of_ranks(dict, strategy);
   ASyncConfigs& configs = strategy.a_sync_configs;
-  set("a_sync", strategy.a_sync);
-  set("k_steps", configs.k_steps);
-  set("max_merge_var_num", configs.max_merge_var_num);
-  set("send_queue_size", configs.send_queue_size);
-  set("half_async", configs.half_async);
-  set("launch_barrier", configs.launch_barrier);
+  set(dict, "a_sync", strategy.a_sync);
+  set(dict, "k_steps", configs.k_steps);
+  set(dict, "max_merge_var_num", configs.max_merge_var_num);
+  set(dict, "send_queue_size", configs.send_queue_size);
+  set(dict, "half_async", configs.half_async);
+  set(dict, "launch_barrier", configs.launch_barrier);
   return strategy;
 }
 
@@ -58,7 +93,7 @@ Role said_role(RoleKind kind, int index, int workers, const std::vector<std::str
 /// A call that waits for other processes.
 template <class Work>
 void waiting(const FleetPtr& fleet, Work work) {
-  long_call([fleet, work](const StopAsked&) { work(*fleet); });
+  long_call([fleet, work](const StopAsked&) mutable { work(*fleet); });
 }
 
 /// The same with a result.
@@ -101,6 +136,25 @@ void bind_fleet(nb::module_& module) {
   nb::class_<PyFleet> type(module, "Fleet", "This process in its job.");
   type.def(nb::init<>())
       .def("init", [](PyFleet& self) { self.fleet->init(); })
+      .def("init_collective", [](PyFleet& self) { self.fleet->init(is_collective); })
+      .def(
+          "all_reduce_mean",
+          [](PyFleet& self, nb::handle array) {
+            Tensor data = tensor_of(array, "all_reduce_mean");
+            waiting(self.fleet, [data](Fleet& f) mutable {
+              f.group().all_reduce(data.as<float>(), Reduce::avg);
+            });
+          },
+          "array"_a, "Replaces the float32 array by the mean over all ranks.")
+      .def(
+          "broadcast",
+          [](PyFleet& self, nb::handle array, int root) {
+            Tensor data = tensor_of(array, "broadcast");
+            waiting(self.fleet, [data, root](Fleet& f) mutable {
+              f.group().broadcast(data.as<float>(), root);
+            });
+          },
+          "array"_a, "root"_a, "Replaces the float32 array by that of a rank.")
       .def(
           "init_role",
           [](PyFleet& self, bool server, int index, int workers,

@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from argosy import _core
+from argosy.fleet._parallel import DataParallel, reduce_gradients
 from argosy.fleet._strategy import DistributedStrategy
 
 
@@ -94,11 +95,17 @@ class DistributedOptimizer:
                  no_grad_set: Any = None, parameter_list: Any = None, **kwargs: Any) -> Any:
         """Says what all processes of the job train or serve."""
         if not hasattr(loss, "program"):
+            reduce_gradients(self._fleet, self._optimizer._parameter_list or ())
             return self._optimizer.minimize(loss)
         result = loss.program._minimize(self._optimizer, loss, parameters or parameter_list,
                                         no_grad_set)
         self._fleet._minimize(loss.program, self._strategy)
         return result
+
+    def step(self) -> None:
+        """Updates every parameter by the mean of all ranks' gradients."""
+        reduce_gradients(self._fleet, self._optimizer._parameter_list or ())
+        self._optimizer.step()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
@@ -112,6 +119,7 @@ class Fleet:
     def __init__(self) -> None:
         self._core = _core.Fleet()
         self._initialised = False
+        self._collective = False
         self._strategy: Optional[DistributedStrategy] = None
         self._program: Any = None
         self._pending: Any = None
@@ -122,15 +130,11 @@ class Fleet:
              strategy: Optional[DistributedStrategy] = None) -> "Fleet":
         """Who this process is."""
         role_maker = role_maker or PaddleCloudRoleMaker(is_collective)
-        collective = is_collective or role_maker._is_collective
-        ranks = int(os.environ.get("PADDLE_TRAINERS_NUM") or 1)
-        if collective and ranks > 1:
-            raise _core.ConfigError(f"fleet.init(is_collective=True): {ranks} ranks; collective "
-                                    "training of several processes is not supported yet")
-        if not collective:
-            role_maker._apply(self._core)
+        self._collective = is_collective or role_maker._is_collective
+        if self._collective:
+            self._core.init_collective()
         else:
-            self._core.init()
+            role_maker._apply(self._core)
         self._strategy = strategy
         self._initialised = True
         return self
@@ -147,16 +151,18 @@ class Fleet:
             raise _core.ConfigError(f"fleet.{call}: fleet.init() comes first")
 
     def _minimize(self, program: Any, strategy: DistributedStrategy) -> None:
-        if self._core.is_local():
+        if self._core.is_local() and not self._collective:
             return
-        self._program, self._pending = program, strategy._engine()
+        self._pending = strategy._of_ranks() if self._collective else strategy._engine()
+        self._program = program
         program._root._fleet = self
 
     def _announce(self) -> None:
         """Tells the engine what is trained, as late as can be: scripts add to their program."""
         if self._pending is None:
             return
-        threads = None if self._pending["a_sync"] else 1  # in sync mode a step is one batch
+        # In sync mode, and between ranks, a step is one batch.
+        threads = None if self._pending.get("a_sync") else 1
         self._core.minimize(self._program._recorder, self._program._spec(threads), self._pending)
         self._pending = None
 
@@ -273,9 +279,10 @@ class Fleet:
         self._core.shrink(0 if threshold is None else int(threshold))
 
     def distributed_model(self, model: Any) -> Any:
-        """The model: with one process there is nothing to add."""
+        """The model with the values of rank 0; its optimizer's step() takes the mean of all ranks'
+        gradients. With one process: the model."""
         self._need_init("distributed_model")
-        return model
+        return model if self.worker_num() == 1 else DataParallel(model, self)
 
     def split_files(self, files: Sequence[str]) -> List[str]:
         """This worker's share, as util.get_file_shard."""

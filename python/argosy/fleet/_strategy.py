@@ -13,28 +13,47 @@ _A_SYNC = {"k_steps": -1, "max_merge_var_num": 1, "send_queue_size": 16,
 
 # Name: the value that asks for nothing. Anything else is refused until it is built.
 _NOT_YET: Dict[str, Any] = {
-    "amp": False, "recompute": False, "localsgd": False, "adaptive_localsgd": False,
-    "gradient_merge": False, "dgc": False, "lars": False, "lamb": False, "sharding": False,
-    "pipeline": False, "fp16_allreduce": False, "sync_batch_norm": False, "tensor_parallel": False,
+    "amp": False, "recompute": False, "localsgd": False, "adaptive_localsgd": False, "dgc": False,
+    "sharding": False, "pipeline": False, "sync_batch_norm": False, "tensor_parallel": False,
     "elastic": False, "auto": False, "use_hierarchical_allreduce": False, "asp": False,
     "adam_d2sum": False, "is_fl_ps_mode": False, "with_coordinator": False}
 
-# Of collective training, without a meaning for one process or for servers.
+# Switches of ranks that train together, and the settings that belong to some.
+_SWITCHES = ("gradient_merge", "lars", "lamb", "fp16_allreduce")
+_CONFIGS: Dict[str, Dict[str, Any]] = {
+    "gradient_merge_configs": {"k_steps": 1, "avg": True},
+    "lars_configs": {"lars_coeff": 0.001, "lars_weight_decay": 0.0005, "epsilon": 0.0,
+                     "exclude_from_weight_decay": []},
+    "lamb_configs": {"lamb_weight_decay": 0.01, "exclude_from_weight_decay": []},
+    "gradient_scale_configs": {"scale_strategy": "avg", "scale_gradient": False}}
+
+# Of libraries that are not used here: they may be set, and there is nothing that they could change.
 _SETTINGS: Dict[str, Any] = {
-    "fuse_all_reduce_ops": True, "fuse_grad_size_in_MB": 32, "fuse_grad_size_in_TFLOPS": 50,
-    "last_comm_group_size_MB": 1, "nccl_comm_num": 1, "sync_nccl_allreduce": True,
-    "hierarchical_allreduce_inter_nranks": 1, "find_unused_parameters": False,
-    "without_graph_optimization": True}
+    "fuse_grad_size_in_TFLOPS": 50, "last_comm_group_size_MB": 1, "nccl_comm_num": 1,
+    "sync_nccl_allreduce": True, "hierarchical_allreduce_inter_nranks": 1,
+    "find_unused_parameters": False, "without_graph_optimization": True}
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known))
+    return f", did you mean {' or '.join(near)}?" if near else ""
 
 
 class DistributedStrategy:
-    """a_sync: False for sync, True for async; a_sync_configs k_steps above 0 for geo."""
+    """With servers: a_sync False for sync, True for async, a_sync_configs k_steps above 0 for geo.
+    Of ranks without servers: gradient_merge, lars, lamb, fp16_allreduce, fuse_all_reduce_ops,
+    fuse_grad_size_in_MB, gradient_scale_configs."""
 
     def __init__(self) -> None:
         fields = self.__dict__
         fields["a_sync"] = True
         fields["_a_sync_set"] = False
         fields["a_sync_configs"] = dict(_A_SYNC)
+        fields.update({name: False for name in _SWITCHES})
+        fields.update({name: dict(configs) for name, configs in _CONFIGS.items()})
+        fields["fuse_all_reduce_ops"] = True
+        fields["fuse_grad_size_in_MB"] = 32
+        fields["_bucket_set"] = False
         fields.update(_NOT_YET)
         fields.update(_SETTINGS)
 
@@ -44,25 +63,32 @@ class DistributedStrategy:
             self.a_sync_configs["k_steps"] = 0
         elif name == "a_sync_configs":
             self._set_a_sync_configs(value)
+        elif name in _CONFIGS:
+            self._set_configs(name, value)
+        elif name in _SWITCHES or name == "fuse_all_reduce_ops":
+            self.__dict__[name] = bool(value)
+        elif name == "fuse_grad_size_in_MB":
+            self.__dict__.update(fuse_grad_size_in_MB=value, _bucket_set=True)
         elif name in _NOT_YET:
             if value != _NOT_YET[name]:
                 raise _core.ConfigError(f"DistributedStrategy.{name}={value!r} is not supported")
         elif name in _SETTINGS:
             self.__dict__[name] = value
         else:
-            near = difflib.get_close_matches(name, ["a_sync", "a_sync_configs", *_NOT_YET, *_SETTINGS])
-            hint = f", did you mean {' or '.join(near)}?" if near else ""
-            raise TypeError(f"DistributedStrategy has no field '{name}'{hint}")
+            known = [field for field in self.__dict__ if not field.startswith("_")]
+            raise TypeError(f"DistributedStrategy has no field '{name}'{_nearest(name, known)}")
 
     def _set_a_sync_configs(self, configs: Dict[str, Any]) -> None:
-        for key, value in configs.items():
-            if key not in _A_SYNC:
-                near = difflib.get_close_matches(key, _A_SYNC)
-                hint = f", did you mean {' or '.join(near)}?" if near else ""
-                raise _core.ConfigError(f"a_sync_configs has no key '{key}'{hint}")
-            if key == "use_ps_gpu" and value:
-                raise _core.ConfigError("a_sync_configs.use_ps_gpu is not supported")
-        self.a_sync_configs.update(configs)
+        if configs.get("use_ps_gpu"):
+            raise _core.ConfigError("a_sync_configs.use_ps_gpu is not supported")
+        self._set_configs("a_sync_configs", configs)
+
+    def _set_configs(self, name: str, configs: Dict[str, Any]) -> None:
+        known = self.__dict__[name]
+        for key in configs:
+            if key not in known:
+                raise _core.ConfigError(f"{name} has no key '{key}'{_nearest(key, known)}")
+        known.update(configs)
 
     def _engine(self) -> dict:
         """The engine's words; as it is: async."""
@@ -71,6 +97,19 @@ class DistributedStrategy:
                 "max_merge_var_num": configs["max_merge_var_num"],
                 "send_queue_size": configs["send_queue_size"],
                 "launch_barrier": configs["launch_barrier"]}
+
+    def _of_ranks(self) -> dict:
+        """The engine's words for ranks that train without servers."""
+        scale = self.gradient_scale_configs["scale_strategy"]
+        if scale not in ("avg", "sum") or self.gradient_scale_configs["scale_gradient"]:
+            raise _core.ConfigError(f"gradient_scale_configs is {self.gradient_scale_configs}, "
+                                    "expected scale_strategy 'avg' or 'sum', scale_gradient False")
+        words = {name: getattr(self, name) for name in (*_SWITCHES, "fuse_all_reduce_ops")}
+        words.update(gradient_scale=scale, gradient_merge_configs=self.gradient_merge_configs,
+                     lars_configs=self.lars_configs, lamb_configs=self.lamb_configs)
+        if self._bucket_set:
+            words["fuse_grad_size_in_MB"] = float(self.fuse_grad_size_in_MB)
+        return words
 
     def __repr__(self) -> str:
         mode = "sync" if not self.a_sync else "geo" if self.a_sync_configs["k_steps"] > 0 else "async"
