@@ -426,6 +426,7 @@ class Launchers::Links {
     else
       links_.push_back(Visitor(reserved, say).wait());
     done_.resize(links_.size());
+    over_.resize(links_.size());
     if (offers) reorder_sockets(reserved, std::move(reserved.sockets));
   }
 
@@ -438,18 +439,21 @@ class Launchers::Links {
 
   void tend(Clock::time_point now) {
     for (size_t i = 0; i < links_.size(); ++i) {
+      if (over_[i]) continue;
       Link& link = links_[i];
-      if (link.closed()) continue;
       link.receive(now);
+      // Also of a link that was closed before this: its last words may have come with the first.
       while (auto line = link.line()) take(i, *line);
       link.beat(now);
-      if (link.silent(now)) {
+      if (link.closed())
+        lose(i, fmt::format("the launcher at {} is gone", link.peer()));
+      else if (link.silent(now))
         lose(i, fmt::format("the launcher at {} is silent for {}", link.peer(),
                             seconds(Link::kSilence)));
-        link.close();
-      } else if (link.closed()) {
-        lose(i, fmt::format("the launcher at {} is gone", link.peer()));
-      }
+      else
+        continue;
+      link.close();
+      over_[i] = true;
     }
     if (head_ && own_done_ && !end_ && std::ranges::all_of(done_, std::identity())) {
       end_ = true;
@@ -499,6 +503,7 @@ class Launchers::Links {
   bool head_, own_done_ = false;
   std::vector<Link> links_;
   std::vector<bool> done_;
+  std::vector<bool> over_;  // nothing more comes from there
 };
 
 Launchers::Launchers(Reservation& reserved, const std::function<void(const std::string&)>& say) {

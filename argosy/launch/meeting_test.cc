@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -211,6 +212,35 @@ TEST(Meeting, LauncherThatIsGoneFailsTheJob) {
   second.launchers.reset();
   tend_until({&*head.launchers}, [&] { return head.launchers->failure().has_value(); });
   EXPECT_TRUE(head.launchers->failure()->text.ends_with(" is gone"));
+}
+
+/// The head has failed and is gone before a slow launcher has even heard that all are there.
+TEST(Meeting, LastWordsThatComeWithTheFirstAreHeard) {
+  Descriptor listening = bind_to({"127.0.0.1", 0});
+  const Endpoint at{"127.0.0.1", port_of(listening)};
+  start_listening(listening, at);
+  const std::jthread head([&] {
+    std::optional<Descriptor> visitor;
+    while (!visitor) visitor = accept_one(listening);
+    std::string heard;
+    while (heard.find("ready\n") == std::string::npos) {
+      std::array<char, 4096> block;
+      const ssize_t n = ::recv(visitor->get(), block.data(), block.size(), 0);
+      if (n > 0) heard.append(block.data(), static_cast<size_t>(n));
+      if (n == 0) return;
+    }
+    const std::string all = "node 1\nmember 0 server 127.0.0.1 1 0 - -\ngo\nfailed 7 the%20cause\n";
+    // Held back until the end, so that both arrive together.
+    ASSERT_EQ(::send(visitor->get(), all.data(), all.size(), MSG_NOSIGNAL | MSG_MORE),
+              static_cast<ssize_t>(all.size()));
+  });
+  Attempt launcher(offering(at.port, false, 1, 1, 1, 2));
+  launcher.thread.join();
+  ASSERT_EQ(launcher.error, "");
+  launcher.launchers->tend(Launchers::Clock::now());
+  ASSERT_TRUE(launcher.launchers->failure());
+  EXPECT_EQ(launcher.launchers->failure()->code, 7);
+  EXPECT_EQ(launcher.launchers->failure()->text, "the cause");
 }
 
 TEST(Meeting, OneMachineAloneIsDoneAtOnce) {
