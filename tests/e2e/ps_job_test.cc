@@ -146,14 +146,6 @@ TEST_F(PsJob, PipesAndTheirFiguresWorkInAJob) {
   EXPECT_NE(bad.errors.find("exit status 3"), std::string::npos) << bad.errors;
 }
 
-TEST_F(PsJob, RanksWithoutServersAreRefused) {
-  const Outcome job = run("fleetrun --nproc_per_node=2 '" ARGOSY_BIN_DIR "/argosy' " +
-                          train("runner.epochs=1").substr(7));
-  EXPECT_EQ(job.exit_code, 1);
-  EXPECT_NE(job.errors.find("PADDLE_TRAINERS_NUM is 2 and there are no servers"), std::string::npos)
-      << job.errors;
-}
-
 TEST_F(PsJob, AWrongEnvironmentIsRefusedInOneLine) {
   const std::string servers = "127.0.0.1:7001,127.0.0.1:7002";
   const auto refused = [&](const Variables& variables, const std::string& words,
