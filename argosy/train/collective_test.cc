@@ -12,6 +12,7 @@
 #include "argosy/data/file_dataset.h"
 #include "argosy/net/env.h"
 #include "argosy/nn/layers.h"
+#include "argosy/train/test_outcomes.h"
 #include "argosy/train/trainer.h"
 
 namespace argosy {
@@ -68,38 +69,6 @@ std::unique_ptr<Dataset> dense_data(int rank, size_t batches = kBatches, size_t 
   return array_dataset(arrays_of(rank, batches * batch), {.batch_size = batch, .shuffle = false});
 }
 
-/// The batches of several data sets in turn.
-class InTurn final : public Dataset {
- public:
-  explicit InTurn(std::vector<std::unique_ptr<Dataset>> sets) : sets_(std::move(sets)) {}
-  void begin_epoch(uint64_t seed, const DataPosition&) override {
-    for (const auto& set : sets_) set->begin_epoch(seed);
-    at_ = 0;
-  }
-  bool next(Batch& out) override { return sets_[at_++ % sets_.size()]->next(out); }
-  DataPosition position() const override { return {}; }
-
- private:
-  std::vector<std::unique_ptr<Dataset>> sets_;
-  size_t at_ = 0;
-};
-
-struct Outcome {
-  std::vector<NamedTensor> values;
-  std::vector<TableRows> tables;
-  std::vector<double> losses;
-};
-
-Outcome outcome_of(Trainer& trainer, std::vector<double> losses) {
-  Outcome result;
-  TableStore& store = trainer.communicator().store();
-  result.values = store.persistables();
-  for (NamedTensor& tensor : result.values) tensor.value = tensor.value.clone();
-  for (const std::string& name : store.sparse_tables()) result.tables.push_back(store.rows(name));
-  result.losses = std::move(losses);
-  return result;
-}
-
 Outcome train(Trainer& trainer, Dataset& data, int epochs = 2) {
   std::vector<double> losses;
   trainer.fit(data, {.epochs = epochs,
@@ -110,24 +79,9 @@ Outcome train(Trainer& trainer, Dataset& data, int epochs = 2) {
                          },
                      .show = nullptr});
   trainer.leave();
-  return outcome_of(trainer, std::move(losses));
-}
-
-void expect_same_bits(const Outcome& a, const Outcome& b) {
-  ASSERT_EQ(a.values.size(), b.values.size());
-  for (size_t i = 0; i < a.values.size(); ++i) {
-    ASSERT_EQ(a.values[i].name, b.values[i].name);
-    EXPECT_EQ(
-        std::memcmp(a.values[i].value.data(), b.values[i].value.data(), a.values[i].value.bytes()),
-        0)
-        << a.values[i].name;
-  }
-  ASSERT_EQ(a.tables.size(), b.tables.size());
-  for (size_t i = 0; i < a.tables.size(); ++i) {
-    EXPECT_EQ(a.tables[i].keys, b.tables[i].keys);
-    EXPECT_EQ(
-        std::memcmp(a.tables[i].rows.data(), b.tables[i].rows.data(), a.tables[i].rows.bytes()), 0);
-  }
+  Outcome result = outcome_of(trainer);
+  result.losses = std::move(losses);
+  return result;
 }
 
 double greatest_difference(const Outcome& a, const Outcome& b) {
@@ -291,7 +245,7 @@ TEST(Collective, RanksWithoutDataCountForNothing) {
   rest->begin_epoch(0, {.batches = kShort, .files = {}});
   Batch batch;
   while (rest->next(batch)) trainer.step(batch);
-  const Outcome alone = outcome_of(trainer, {});
+  const Outcome alone = outcome_of(trainer);
 
   const auto together = train_ranks(plain, options, 2, data, kDeterministic, "inproc", 1);
   EXPECT_EQ(together[1].losses.size(), kShort);

@@ -96,12 +96,7 @@ class Executor:
                            fetch_info: Optional[Sequence[str]] = None, print_period: int = 100,
                            fetch_handler: Any = None) -> None:
         """Trains on all files of a data set, and prints the fetched figures now and then."""
-        program = _plain(program if program is not None else default_main_program())
-        if dataset is None:
-            raise RuntimeError("train_from_dataset: dataset is None, expected a data set")
-        if fetch_handler is not None:
-            raise _core.ConfigError("train_from_dataset: fetch_handler is not supported; fetch_list "
-                                    "and print_period print what is fetched")
+        program = _program_of_pass("train_from_dataset", program, dataset, fetch_handler)
         if program._minimized is None:
             raise _core.ConfigError("train_from_dataset: the program has no optimizer; call "
                                     "minimize() first, or infer_from_dataset")
@@ -121,9 +116,7 @@ class Executor:
                            fetch_info: Optional[Sequence[str]] = None, print_period: int = 100,
                            fetch_handler: Any = None) -> None:
         """Measures a data set without training, and prints the fetched figures over all of it."""
-        program = _plain(program if program is not None else default_main_program())
-        if dataset is None:
-            raise RuntimeError("infer_from_dataset: dataset is None, expected a data set")
+        program = _program_of_pass("infer_from_dataset", program, dataset, fetch_handler)
         names, infos = _figures(program, fetch_list, fetch_info)
         training = program._use()
         dataset._bind(program)
@@ -185,6 +178,15 @@ def _find(program: Program, item: Any) -> Any:
 def _plain(program: Any) -> Any:
     """The program inside of a CompiledProgram."""
     return getattr(program, "_program", program)
+
+
+def _program_of_pass(call: str, program: Any, dataset: Any, fetch_handler: Any) -> Any:
+    if dataset is None:
+        raise RuntimeError(f"{call}: dataset is None, expected a data set")
+    if fetch_handler is not None:
+        raise _core.ConfigError(f"{call}: fetch_handler is not supported; fetch_list prints what is "
+                                "fetched")
+    return _plain(program if program is not None else default_main_program())
 
 
 def _feeds(program: Program, feed: Any) -> Dict[str, Any]:
