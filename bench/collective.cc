@@ -47,7 +47,8 @@ class Late final : public Backend {
 struct Setting {
   std::string model, rule;
   int64_t hidden = 0, batch = 0, steps = 0, latency = 0;
-  bool overlap = true, pinned = false;
+  Overlap overlap = Overlap::automatic;
+  bool pinned = false;
 };
 
 /// Steps per second after some that warm up.
@@ -136,17 +137,25 @@ void measure_overlap(Setting setting, int64_t ranks, int64_t turns, BenchResults
   std::vector<double> with, without, shares;
   for (int64_t turn = 0; turn < turns; ++turn) {
     Setting now = setting;
+    now.overlap = Overlap::always;
     now.latency = 0;
     const double plain = 1 / together(now, ranks);
     now.latency = setting.latency;
     with.push_back(1 / together(now, ranks) - plain);
-    now.overlap = false;
+    now.overlap = Overlap::never;
     without.push_back(1 / together(now, ranks) - plain);
     shares.push_back(with.back() / without.back());
   }
   results.emplace_back("added_ms", median(with) * 1e3);
   results.emplace_back("added_without_overlap_ms", median(without) * 1e3);
   results.emplace_back("added_ratio", median(shares));
+}
+
+Overlap overlap_of(const std::string& text) {
+  if (text == "auto") return Overlap::automatic;
+  check<ConfigError>(text == "on" || text == "off", "--overlap ", text,
+                     ": expected auto, on or off");
+  return text == "on" ? Overlap::always : Overlap::never;
 }
 
 BenchResults run(const BenchFlags& flags) {
@@ -157,7 +166,7 @@ BenchResults run(const BenchFlags& flags) {
                         .batch = integer(flags, "batch"),
                         .steps = integer(flags, "steps"),
                         .latency = integer(flags, "latency", 0),
-                        .overlap = integer(flags, "overlap", 0) != 0,
+                        .overlap = overlap_of(flags.at("overlap")),
                         .pinned = integer(flags, "pin", 0) != 0};
   check<ConfigError>(setting.model == "mlp" || setting.model == "ctr", "--model ", setting.model,
                      ": expected mlp or ctr");
@@ -191,7 +200,7 @@ Bench collective() {
                     {"steps", "400"},
                     {"turns", "5"},
                     {"latency", "0"},
-                    {"overlap", "1"},
+                    {"overlap", "auto"},
                     {"pin", "0"}},
           .run = run};
 }

@@ -25,6 +25,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Calls are work for the cores of one host, and hardly ever wait for a network.
+  virtual bool on_one_host() const { return false; }
   /// Everything but arena and sub_group.
   virtual void run(const Collective& work) = 0;
   /// Memory that lives as long as the backend; zeroed.

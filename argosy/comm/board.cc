@@ -46,6 +46,7 @@ struct alignas(64) Board::Word {
 struct Board::Slot {
   Word step;
   std::atomic<bool> left = false;
+  alignas(64) std::atomic<uint32_t> taken[2];  // pieces; calls take turns
   alignas(64) Posting postings[2];  // calls take turns: the others may still read the last one
 };
 
@@ -118,6 +119,7 @@ void Board::begin(const Posting& mine) {
   const size_t turn = calls_++ % 2;
   slot(rank_).postings[turn] = mine;
   meet();
+  slot(rank_).taken[1 - turn] = 0;  // all are through with the last call, and none is in the next
   for (int peer = 0; peer < size(); ++peer) {
     Posting& theirs = postings_[static_cast<size_t>(peer)];
     theirs = slot(peer).postings[turn];
@@ -129,6 +131,10 @@ void Board::meet() {
   slot(rank_).step.set(++step_);
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank_) wait_for(slot(peer).step, step_, peer);
+}
+
+size_t Board::take_piece(int of) {
+  return slot(of).taken[(calls_ - 1) % 2].fetch_add(1, std::memory_order_relaxed);
 }
 
 void Board::wait_for(Word& word, uint32_t value, int rank) {

@@ -55,6 +55,9 @@ class Board {
   const Posting& posted(int rank) const { return postings_[static_cast<size_t>(rank)]; }
   /// Waits until every rank has come as far: what they wrote before is there.
   void meet();
+  /// The number of the next piece of a rank's part of this call; each is given out once, to
+  /// whoever asks first.
+  size_t take_piece(int of);
 
   /// A rank's stage. Halves take turns: what is in one may be read until the next but one use.
   std::byte* stage(int rank, uint64_t turn) const;

@@ -35,7 +35,7 @@ Group::Group(std::unique_ptr<Backend> backend, std::shared_ptr<Fate> fate)
 
 Group::~Group() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return finished_ == started_ || failure_ != nullptr; });
+  settle(lock, started_);
   if (const std::string reason = fate_->reason(); !reason.empty()) backend_->abandon(reason);
   thread_.request_stop();
   changed_.notify_all();
@@ -86,9 +86,8 @@ void Group::attempt(std::unique_lock<std::mutex>& lock, const F& call) {
 template <class F>
 void Group::exclusively(const F& call) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this, mark = started_] {
-    return (!busy_ && finished_ >= mark) || failure_ != nullptr;
-  });
+  settle(lock, started_);
+  changed_.wait(lock, [this] { return !busy_ || failure_ != nullptr; });
   if (failure_ == nullptr) attempt(lock, call);
   changed_.notify_all();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
@@ -105,7 +104,7 @@ Work Group::start(const Collective& work) {
   validate(work.call);
   const std::lock_guard lock(mutex_);
   if (failure_ != nullptr) std::rethrow_exception(failure_);
-  if (!thread_.joinable())
+  if (overlap_ && !thread_.joinable())
     thread_ = std::jthread([this](const std::stop_token& stop) { make_started(stop); });
   if (started_ - finished_ == queue_.size()) {
     std::vector<Collective> larger(2 * queue_.size());
@@ -119,20 +118,39 @@ Work Group::start(const Collective& work) {
   return {*this, started_};
 }
 
+void Group::set_overlap(bool on) {
+  std::unique_lock lock(mutex_);
+  settle(lock, started_);
+  overlap_ = on;
+}
+
+/// Makes the first call that was started and is not over.
+void Group::make_next(std::unique_lock<std::mutex>& lock) {
+  const Collective next = queue_[finished_ % queue_.size()];
+  attempt(lock, [&] { make(next); });
+  finished_ += failure_ == nullptr ? 1 : 0;
+  changed_.notify_all();
+}
+
 void Group::make_started(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return !busy_ && finished_ < started_; };
-  while (changed_.wait(lock, stop, ready) && failure_ == nullptr) {
-    const Collective next = queue_[finished_ % queue_.size()];
-    attempt(lock, [&] { make(next); });
-    finished_ += failure_ == nullptr ? 1 : 0;
-    changed_.notify_all();
+  const auto ready = [this] { return overlap_ && !busy_ && finished_ < started_; };
+  while (changed_.wait(lock, stop, ready) && failure_ == nullptr) make_next(lock);
+}
+
+/// Until the call of this number is over, or the group is.
+void Group::settle(std::unique_lock<std::mutex>& lock, uint64_t number) {
+  while (finished_ < number && failure_ == nullptr) {
+    if (overlap_ || busy_)
+      changed_.wait(lock);
+    else
+      make_next(lock);
   }
 }
 
 void Group::finish(uint64_t number) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return finished_ >= number || failure_ != nullptr; });
+  settle(lock, number);
   if (finished_ < number) std::rethrow_exception(failure_);
 }
 

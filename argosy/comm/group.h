@@ -75,11 +75,14 @@ class Group {
 
   int rank() const { return backend_->rank(); }
   int size() const { return backend_->size(); }
+  bool on_one_host() const { return backend_->on_one_host(); }
 
   /// Makes a call and waits for it. Calls are made by the functions below.
   void run(const Collective& work);
-  /// Lets a thread of the group make it.
+  /// Lets a thread of the group make it. Without overlap it is made by who waits for it, or makes a
+  /// later call.
   Work start(const Collective& work);
+  void set_overlap(bool on);
 
   template <Element T>
   void all_reduce(std::span<T> data, Reduce reduce = Reduce::sum);
@@ -117,7 +120,9 @@ class Group {
   void attempt(std::unique_lock<std::mutex>& lock, const F& call);
   template <class F>
   void exclusively(const F& call);
+  void make_next(std::unique_lock<std::mutex>& lock);
   void make_started(const std::stop_token& stop);
+  void settle(std::unique_lock<std::mutex>& lock, uint64_t number);
   void finish(uint64_t number);
 
   const std::unique_ptr<Backend> backend_;
@@ -127,6 +132,7 @@ class Group {
   std::vector<Collective> queue_;        // a ring
   uint64_t started_ = 0, finished_ = 0;  // calls that went through the queue
   bool busy_ = false;                    // somebody makes a call
+  bool overlap_ = true;
   std::exception_ptr failure_;
   uint64_t sequence_ = 0, sub_groups_ = 0;
   std::vector<uint64_t> sent_, received_;  // by peer

@@ -216,6 +216,27 @@ TEST(Deterministic, EveryBackendGivesTheBitsOfSumsInRankOrder) {
     }
 }
 
+TEST(StartedCalls, AreMadeByWhoWaitsWithoutOverlap) {
+  for (const char* const backend : {"inproc", "shm", "tcp"})
+    on_group(backend, 3, [](Group& group) {
+      group.set_overlap(false);
+      std::vector<float> first(3000, 1), second(10, 2), third(10, 3);
+      Work one = group.start(calls::all_reduce(std::span(first)));
+      Work two = group.start(calls::all_reduce(std::span(second)));
+      EXPECT_EQ(first.front(), 1);
+      one.wait();
+      EXPECT_EQ(first, std::vector<float>(3000, 3));
+      EXPECT_EQ(second.front(), 2);
+      group.all_reduce<float>(third);  // not before what was started
+      EXPECT_EQ(second, std::vector<float>(10, 6));
+      EXPECT_EQ(third, std::vector<float>(10, 9));
+      two.wait();
+      group.start(calls::all_reduce(std::span(third)));
+      group.set_overlap(true);
+      EXPECT_EQ(third, std::vector<float>(10, 27));
+    });
+}
+
 /// The number of open descriptors and mappings of this process, and of files in shared memory.
 struct Held {
   size_t descriptors = 0, mappings = 0;

@@ -8,7 +8,8 @@
 namespace argosy {
 namespace {
 
-constexpr size_t kSmall = 8192;  // bytes that every rank adds for itself, to meet once only
+constexpr size_t kSmall = 8192;   // bytes that every rank adds for itself, to meet once only
+constexpr size_t kPiece = 32768;  // bytes that a rank adds before it asks for more
 constexpr size_t kCacheLine = 64;
 
 void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
@@ -145,19 +146,32 @@ bool SharedBackend::all_seen() const {
   return true;
 }
 
-/// Each rank adds its slice and writes it where everybody wants it.
+/// Each rank adds pieces of its slice and writes them where everybody wants them, then those that
+/// are left of the others' slices: who comes late, or wakes up late, keeps nobody waiting.
 void SharedBackend::reduce_in_place(const Collective& work) {
   const Slices slices(work.call.count, inputs_.size(), work.call.type);
-  const auto own = static_cast<size_t>(rank());
-  const size_t offset = slices.begin(own) * size_of(work.call.type);
+  for (int turn = 0; turn < size(); ++turn) {
+    const int owner = (rank() + turn) % size();
+    const auto part = static_cast<size_t>(owner);
+    const size_t most = kPiece / size_of(work.call.type);
+    const size_t pieces = (slices.size(part) + most - 1) / most;
+    for (size_t piece = board_.take_piece(owner); piece < pieces;
+         piece = board_.take_piece(owner)) {
+      const size_t begin = slices.begin(part) + piece * most;
+      reduce_piece(work, begin, std::min(most, slices.end(part) - begin));
+    }
+  }
+  board_.meet();
+}
+
+void SharedBackend::reduce_piece(const Collective& work, size_t begin, size_t count) {
+  const size_t offset = begin * size_of(work.call.type);
   for (int peer = 0; peer < size(); ++peer) {
     std::byte* const all = peer == rank() ? work.out : seen(peer, board_.posted(peer).in);
     outputs_[static_cast<size_t>(peer)] = all + offset;
     inputs_[static_cast<size_t>(peer)] = all + offset;
   }
-  reduce_elements(work.call.type, work.call.step.reduce, slices.size(own), inputs_, outputs_,
-                  inputs_.size());
-  board_.meet();
+  reduce_elements(work.call.type, work.call.step.reduce, count, inputs_, outputs_, inputs_.size());
 }
 
 /// To our stage, and to our own memory where the result is wanted.

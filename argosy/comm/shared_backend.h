@@ -17,6 +17,7 @@ class SharedBackend : public Backend {
  public:
   int rank() const override { return board_.rank(); }
   int size() const override { return board_.size(); }
+  bool on_one_host() const override { return true; }
   void run(const Collective& work) override;
   void abandon(const std::string& reason) noexcept override { board_.abandon(reason); }
 
@@ -52,6 +53,7 @@ class SharedBackend : public Backend {
   void all_reduce(const Collective& work);
   void reduce_small(const Collective& work);
   void reduce_in_place(const Collective& work);
+  void reduce_piece(const Collective& work, size_t begin, size_t count);
   void reduce_large(const Collective& work);
   void reduce_scatter(const Collective& work);
   void all_gather(const Collective& work);

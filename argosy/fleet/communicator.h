@@ -74,6 +74,9 @@ class Communicator {
   std::vector<Tensor> places_;
 };
 
+/// When sums are made: while backward still runs, or after it. automatic: while it runs, unless
+/// all ranks are on one host that has no core to spare.
+enum class Overlap : uint8_t { automatic, always, never };
 enum class GradientScale : uint8_t { mean, sum };
 
 /// Of ranks that train together.
@@ -81,9 +84,9 @@ struct CollectiveStrategy {
   GradientScale scale = GradientScale::mean;
   /// The bits of one process that accumulates the batches of all ranks.
   bool deterministic = false;
-  bool fuse = true;            // false: the gradient of each parameter is summed by itself
-  double bucket_mb = 0;        // gradients that are summed in one call; 0: chosen by their sizes
-  bool overlap = true;         // sums are made while backward still runs
+  bool fuse = true;      // false: the gradient of each parameter is summed by itself
+  double bucket_mb = 0;  // gradients that are summed in one call; 0: chosen by their sizes
+  Overlap overlap = Overlap::automatic;
   std::string wire = "f32";    // f32, bf16 or f16: what gradients of parameters are sent as
   uint64_t check_every = 100;  // steps between two comparisons of all ranks' parameters; 0: never
 };

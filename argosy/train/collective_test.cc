@@ -407,7 +407,8 @@ TEST(CollectiveStrategies, BucketsAndTheirTimeChangeNothing) {
   const std::vector<std::function<void(CollectiveStrategy&)>> changes = {
       [](CollectiveStrategy& own) { own.fuse = false; },
       [](CollectiveStrategy& own) { own.bucket_mb = 0.0005; },
-      [](CollectiveStrategy& own) { own.overlap = false; }};
+      [](CollectiveStrategy& own) { own.overlap = Overlap::always; },
+      [](CollectiveStrategy& own) { own.overlap = Overlap::never; }};
   for (const auto& change : changes)
     expect_same_bits(usual[0],
                      train_ranks(plain, options, 2, dense_of, [&](TrainerOptions& own, int) {

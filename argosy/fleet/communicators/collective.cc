@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <thread>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
@@ -38,6 +40,23 @@ std::string agreed_text(const Plan& plan, const Strategy& strategy, const Parcel
   return text + parcels.text(plan) + plan.text();
 }
 
+/// Whether sums are worth a thread of their own; every rank comes to the same answer.
+bool overlap_of(Group& group, Overlap wanted) {
+  if (wanted != Overlap::automatic) return wanted == Overlap::always;
+  if (!group.on_one_host()) return true;
+  std::array<int32_t, 1> cores = {static_cast<int32_t>(std::thread::hardware_concurrency())};
+  group.all_reduce(std::span<int32_t>(cores), Reduce::min);
+  return cores[0] >= 2 * group.size();
+}
+
+/// Buckets that nothing is hidden behind are better one.
+CollectiveStrategy with_buckets(CollectiveStrategy strategy, bool overlap) {
+  constexpr double kAnySize = 1e9;
+  if (!overlap && strategy.overlap == Overlap::automatic && strategy.bucket_mb == 0)
+    strategy.bucket_mb = kAnySize;
+  return strategy;
+}
+
 /// What each rank would do differently.
 void check_tables(const Plan& plan) {
   for (const TableSpec& spec : plan.tables) {
@@ -55,12 +74,14 @@ class CollectiveTraining final : public InProcess {
       : InProcess(plan),
         strategy_(strategy),
         group_(std::move(group)),
-        parcels_(make_parcels(plan, strategy.collective)),
+        overlap_(overlap_of(*group_, strategy.collective.overlap)),
+        parcels_(make_parcels(plan, with_buckets(strategy.collective, overlap_))),
         sums_(*group_, parcels_, strategy_),
         rows_(*group_, plan),
         missing_(parcels_.all.size()),
         delivered_(plan.tables.size()) {
     set_rank(group_->rank(), group_->size());
+    group_->set_overlap(overlap_);
     check_same_text(*group_, agreed_text(plan, strategy, parcels_));
     if (strategy.accumulate == 1 && sums_.share() == 1) offer_places();
   }
@@ -88,7 +109,7 @@ class CollectiveTraining final : public InProcess {
     else
       sums_.put(edge.target, value.as<float>(), batches_ == 0);
     --missing_[parcels_.of[edge.target]];
-    if (ends_step() && strategy_.collective.overlap) send_ready(RankSums::When::later);
+    if (ends_step() && overlap_) send_ready(RankSums::When::later);
   }
 
   void commit(Batch& batch) override {
@@ -218,6 +239,7 @@ class CollectiveTraining final : public InProcess {
 
   const Strategy strategy_;
   const std::shared_ptr<Group> group_;
+  const bool overlap_;
   const Parcels parcels_;
   RankSums sums_;
   RankRows rows_;
