@@ -10,6 +10,9 @@ foreach(file ${ARGOSY_BUILD}/bin/argosy ${ARGOSY_BUILD}/bin/fleetrun ${extension
   endif()
 endforeach()
 install(PROGRAMS ${ARGOSY_BUILD}/bin/argosy ${ARGOSY_BUILD}/bin/fleetrun DESTINATION ${ARGOSY_PROGRAMS} COMPONENT argosy)
+file(GLOB modules ${ARGOSY_BUILD}/lib/argosy/libargosy_*.so)  # as many as could be built
+install(PROGRAMS ${modules} DESTINATION ${ARGOSY_MODULES} COMPONENT argosy)
+install(PROGRAMS ${modules} DESTINATION ${ARGOSY_PACKAGES}/argosy COMPONENT argosy)
 install(DIRECTORY tools models DESTINATION ${ARGOSY_SHARE} COMPONENT argosy ${ARGOSY_LEFT_OUT})
 install(DIRECTORY python/argosy DESTINATION ${ARGOSY_PACKAGES} COMPONENT argosy PATTERN __pycache__ EXCLUDE)
 install(FILES tools/_argosy.py DESTINATION ${ARGOSY_PACKAGES}/argosy RENAME _programs.py COMPONENT argosy)

@@ -160,12 +160,14 @@ class Backends : public testing::TestWithParam<std::tuple<std::string, int>> {
 };
 
 TEST_P(Backends, KnowTheirRanks) {
-  std::atomic<int> ranks = 0;
-  on_ranks([&](Group& group) {
+  on_ranks([](Group& group) {
     EXPECT_EQ(group.size(), std::get<1>(GetParam()));
-    ranks += 1 << group.rank();
+    std::vector<int32_t> all(static_cast<size_t>(group.size()));
+    std::vector<int32_t> expected = all;
+    std::iota(expected.begin(), expected.end(), 0);
+    group.all_gather<int32_t>(std::vector<int32_t>{group.rank()}, all);
+    EXPECT_EQ(all, expected);
   });
-  EXPECT_EQ(ranks, (1 << std::get<1>(GetParam())) - 1);
 }
 
 TEST_P(Backends, ComputeEveryOperationOnEveryType) {
@@ -244,6 +246,14 @@ std::string param_name(const testing::TestParamInfo<std::tuple<std::string, int>
 INSTANTIATE_TEST_SUITE_P(All, Backends,
                          testing::Combine(testing::ValuesIn(kBackends), testing::Range(1, 5)),
                          param_name);
+
+/// The backend of a launcher, among processes; by module_test.cc.
+std::vector<std::tuple<std::string, int>> of_launcher() {
+  const auto test = launched_test();
+  if (!test) return {};
+  return {{test->backend, test->ranks}};
+}
+INSTANTIATE_TEST_SUITE_P(Launched, Backends, testing::ValuesIn(of_launcher()), param_name);
 
 }  // namespace
 }  // namespace argosy

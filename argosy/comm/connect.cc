@@ -5,10 +5,23 @@
 #include "argosy/base/error.h"
 #include "argosy/comm/backends.h"
 #include "argosy/comm/group.h"
+#include "argosy/comm/rendezvous.h"
 #include "argosy/net/sockets.h"
 
 namespace argosy {
 namespace {
+
+/// Those of the meeting place, and a socket of our own that listens there.
+std::unique_ptr<Rendezvous> find_ranks(Env& env, GroupOptions& options) {
+  auto rendezvous = std::make_unique<Rendezvous>(env, *options.meeting, options.rank, options.job);
+  Endpoint own{rendezvous->own_host(), 0};
+  Descriptor socket = bind_to(own);
+  start_listening(socket, own);
+  own.port = port_of(socket);
+  options.ranks = rendezvous->meet(own, options.join_within);
+  options.listen_fd = socket.release();
+  return rendezvous;
+}
 
 Descriptor listening_socket(const GroupOptions& options) {
   if (options.listen_fd) {
@@ -39,7 +52,8 @@ std::vector<std::vector<int>> ranks_by_host(const std::vector<Endpoint>& ranks) 
 }
 
 std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<Peers> peers,
-                                      Order order) {
+                                      Order order, const std::string& device) {
+  if (name == "mpi" || name == "nccl") return module_backend(name, std::move(peers), order, device);
   const size_t hosts = ranks_by_host(peers->options().ranks).size();
   const auto ranks = static_cast<size_t>(peers->size());
   const bool any = name == "auto" || name == "hierarchical";
@@ -48,11 +62,15 @@ std::unique_ptr<Backend> make_backend(const std::string& name, std::unique_ptr<P
     return shm_backend(std::move(peers));
   }
   if (name == "tcp" || (any && hosts == ranks)) return tcp_backend(std::move(peers), order);
-  check<ConfigError>(any, "backend '", name, "', expected auto, shm, tcp or hierarchical");
+  check<ConfigError>(any, "backend '", name,
+                     "', expected auto, shm, tcp, hierarchical, mpi or nccl");
   return hierarchical_backend(std::move(peers), order);
 }
 
-std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& options) {
+std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& wanted) {
+  GroupOptions options = wanted;
+  std::unique_ptr<Rendezvous> rendezvous;  // until all are connected
+  if (options.ranks.empty() && options.meeting) rendezvous = find_ranks(env, options);
   const auto ranks = static_cast<int>(options.ranks.size());
   check<ConfigError>(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of ",
                      ranks, " endpoints, expected 0 to ", ranks - 1);
@@ -65,7 +83,7 @@ std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& options) 
                                                     .deadline = options.deadline},
                                        std::move(door));
   return make_backend(options.backend, std::move(peers),
-                      options.deterministic ? Order::ranks : Order::any);
+                      options.deterministic ? Order::ranks : Order::any, options.device);
 }
 
 std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {

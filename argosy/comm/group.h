@@ -17,6 +17,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/mutex.h"
 #include "argosy/comm/backend.h"
+#include "argosy/comm/meeting_place.h"
 #include "argosy/net/endpoint.h"
 
 namespace argosy {
@@ -141,11 +142,13 @@ class Group {
 
 struct GroupOptions {
   /// auto: shm where all ranks are on one host, tcp where each is on a host of its own, else
-  /// hierarchical.
-  std::string backend = "auto";  // auto | shm | tcp | hierarchical
+  /// hierarchical. mpi and nccl are modules, which need not be there.
+  std::string backend = "auto";  // auto | shm | tcp | hierarchical | mpi | nccl
   int rank = 0;
-  std::vector<Endpoint> ranks = {};   // of all, the same list for everybody
+  std::vector<Endpoint> ranks = {};          // of all, the same list for everybody
+  std::optional<MeetingPlace> meeting = {};  // where `ranks` is empty: they are found there
   std::optional<int> listen_fd = {};  // a socket that listens at ranks[rank]; is closed with it
+  std::string device = {};            // of nccl: its number; "": the first
   std::string job = "default";        // those of another one are turned away
   bool deterministic = false;         // sums in the order of ranks, also across hosts
   Env::Duration join_within = std::chrono::minutes(5);  // for all to come

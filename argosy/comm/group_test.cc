@@ -179,6 +179,66 @@ TEST_P(Groups, RefuseWhatThisRankAloneGetsWrong) {
 INSTANTIATE_TEST_SUITE_P(All, Groups, testing::Values("inproc", "shm", "tcp", "hierarchical"),
                          [](const auto& info) { return info.param; });
 
+class Circles : public testing::TestWithParam<std::string> {
+ protected:
+  static constexpr size_t kMany = 12'000'000;  // more than any socket takes without a reader
+
+  static void expect_circle(int ranks, const std::function<void(Group&)>& f,
+                            const std::string& shown, const std::string& also) {
+    for (const std::string& text : messages(GetParam(), ranks, f))
+      EXPECT_TRUE(has(text, "messages wait for each other in a circle") && has(text, shown) &&
+                  has(text, also))
+          << text;
+  }
+};
+
+TEST_P(Circles, OfTwoSendsAreRefused) {
+  expect_circle(
+      2,
+      [](Group& group) {
+        std::vector<float> data(kMany);
+        group.send<float>(data, 1 - group.rank());
+        group.receive<float>(data, 1 - group.rank());
+      },
+      "is in send 1: 12000000 f32, root 0", "is in send 1: 12000000 f32, root 1");
+}
+
+TEST_P(Circles, OfTwoReceivesAreRefused) {
+  expect_circle(
+      2,
+      [](Group& group) {
+        std::vector<float> data(10);
+        group.receive<float>(data, 1 - group.rank());
+      },
+      "is in receive 1: 10 f32, root 0", "is in receive 1: 10 f32, root 1");
+}
+
+TEST_P(Circles, OfManyAreRefused) {
+  expect_circle(
+      4,
+      [](Group& group) {
+        std::vector<float> data(kMany);
+        group.send<float>(data, (group.rank() + 1) % 4);
+      },
+      "is in send 1: 12000000 f32, root 0", "is in send 1: 12000000 f32, root 3");
+}
+
+/// Every rank waits for longer than it takes to find a circle.
+TEST_P(Circles, AreNotSeenWhereARankIsOnlyLate) {
+  on_group(GetParam(), 3, [](Group& group) {
+    std::vector<float> data(kMany / 4, static_cast<float>(group.rank()));
+    if (group.rank() == 0) std::this_thread::sleep_for(3500ms);
+    if (group.rank() != 0) group.receive<float>(data, group.rank() - 1);
+    if (group.rank() != 2) group.send<float>(data, group.rank() + 1);
+    if (group.rank() == 2) group.send<float>(data, 0);
+    if (group.rank() == 0) group.receive<float>(data, 2);
+    EXPECT_EQ(data.back(), 0);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Circles, testing::Values("shm", "tcp", "hierarchical"),
+                         [](const auto& info) { return info.param; });
+
 /// Floats whose sum depends on the order.
 std::vector<float> rough(int rank, size_t count) {
   const RandomStream random(3, static_cast<uint64_t>(rank));
@@ -197,7 +257,8 @@ TEST(Deterministic, EveryBackendGivesTheBitsOfSumsInRankOrder) {
         const std::vector<float> next = rough(rank, count);
         for (size_t i = 0; i < count; ++i) expected[i] += next[i];
       }
-      for (const std::string backend : {"inproc", "shm", "tcp", "hierarchical"})
+      for (const std::string backend : {"inproc", "shm", "tcp", "hierarchical"}) {
+        if (launched_test() && (backend != "shm" || ranks != launched_test()->ranks)) continue;
         on_group(
             backend, ranks,
             [&](Group& group) {
@@ -213,6 +274,7 @@ TEST(Deterministic, EveryBackendGivesTheBitsOfSumsInRankOrder) {
               }
             },
             [](GroupOptions& options) { options.deterministic = true; });
+      }
     }
 }
 

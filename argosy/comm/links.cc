@@ -84,15 +84,18 @@ void Links::exchange(const GroupCall& call, std::span<const Outgoing> out,
     directions_[count++] = {to, const_cast<std::byte*>(bytes.data()), bytes.size()};
   for (const auto& [from, bytes] : in) directions_[count++] = {from, bytes.data(), bytes.size()};
   const Env::Time until = peers_.env().now() + peers_.options().deadline;
-  while (true) {
-    bool over = true;
+  for (bool first = true;; first = false) {
+    bool over = true, moved = false;
     for (size_t i = 0; i < count; ++i) {
       Direction& direction = directions_[i];
       if (direction.over()) continue;
+      const size_t before = direction.done;
       i < out.size() ? send_some(direction, call) : receive_some(direction, call);
       over = over && direction.over();
+      moved = moved || direction.done > before;
     }
     if (over) return;
+    if (moved && !first) peers_.moved();
     wait(count, out.size(), call, until);
   }
 }

@@ -25,13 +25,14 @@ using namespace std::chrono_literals;
 constexpr auto kTry = 500ms;   // for one attempt to connect
 constexpr auto kLook = 20ms;   // between attempts
 constexpr auto kStuck = 1s;    // in a call, after which ranks compare theirs
+constexpr auto kCircle = 1s;   // that a circle must last, as what somebody tells is old
 constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
 // A host that is silent is given up after 2 + 3 x 2 seconds.
 constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 8000;
 
 /// What ranks tell each other later.
 struct Notice {
-  enum Kind : uint32_t { stop = 1, leave = 2, stuck = 3 };
+  enum Kind : uint32_t { stop = 1, leave = 2, stuck = 3, moving = 4 };
   Kind kind = stop;
   uint32_t reserved = 0;
   GroupCall call = {};     // that the sender is stuck in
@@ -302,16 +303,34 @@ void Peers::take_notice(int rank) {
     peer.stuck_in = notice.call;
     return;
   }
+  if (notice.kind == Notice::moving) {
+    peer.stuck_in.reset();
+    return;
+  }
   notice.reason[sizeof(notice.reason) - 1] = 0;
   failure_ = notice.reason;
   fail<IoError>(failure_);
 }
 
 void Peers::begin(const GroupCall& call) {
+  moved();
   call_ = call;
   if (!call.is_message()) begun_ = call.sequence;
+}
+
+void Peers::end() {
+  moved();
+  if (!call_.is_message()) return;
+  Peer& peer = peers_[static_cast<size_t>(call_.root)];
+  (call_.kind == CallKind::send ? peer.sent : peer.heard) = call_.sequence;
+}
+
+void Peers::moved() {
   waiting_.reset();
+  if (!told_) return;
   told_ = false;
+  const Notice notice{.kind = Notice::moving};
+  send_to_all(&notice, sizeof(notice));
 }
 
 void Peers::look() {
@@ -323,6 +342,7 @@ void Peers::look() {
   if (!told_) tell_stuck();
   told_ = true;
   compare_calls();
+  check_circle(now);
 }
 
 void Peers::tell_stuck() const {
@@ -340,6 +360,40 @@ void Peers::compare_calls() const {
                                             : theirs->sequence == call_.sequence;
     if (differs) check_same_call(unstepped(call_), name(rank()), unstepped(*theirs), name(peer));
   }
+}
+
+/// Ranks from this one on, each of which is stuck in a message with the next and the last with this
+/// one; empty where they are not.
+std::vector<int> Peers::circle() const {
+  std::vector<int> ranks = {rank()};
+  if (!call_.is_message()) return {};
+  for (int next = call_.root; next != rank();) {
+    const std::optional<GroupCall>& theirs = peers_[static_cast<size_t>(next)].stuck_in;
+    if (!theirs || !theirs->is_message() || std::ssize(ranks) == size()) return {};
+    ranks.push_back(next);
+    next = theirs->root;
+  }
+  const Peer& last = peers_[static_cast<size_t>(ranks.back())];
+  const bool is_send = last.stuck_in->kind == CallKind::send;
+  const bool fits = ranks.size() == 2 && is_send != (call_.kind == CallKind::send);
+  const bool served = last.stuck_in->sequence <= (is_send ? last.heard : last.sent);
+  return fits || served ? std::vector<int>{} : ranks;
+}
+
+void Peers::check_circle(Env::Time now) {
+  std::string text;
+  for (const int each : circle()) {
+    const GroupCall& call = each == rank() ? call_ : *peers_[static_cast<size_t>(each)].stuck_in;
+    text += fmt::format("{}{} is in {}", text.empty() ? "" : ", ", name(each), call.text());
+  }
+  if (text != circle_) {
+    circle_ = text;
+    circle_since_ = now;
+  }
+  argosy::check<ConfigError>(circle_.empty() || now < circle_since_ + kCircle,
+                             "messages wait for each other in a circle, expected a rank that "
+                             "receives what is sent: ",
+                             circle_);
 }
 
 bool Peers::has_left(int rank) const { return peers_[static_cast<size_t>(rank)].left; }

@@ -50,10 +50,14 @@ class Peers {
   /// Of a group inside another one: lost ranks and different calls are found there as well, and
   /// said in its terms. `outer` lives longer.
   void set_outer(Peers& outer) { outer_ = &outer; }
-  /// The call that look() is about from now on.
+  /// The call that look() is about from now on; it is over.
   void begin(const GroupCall& call);
+  void end();
+  /// Data have moved: whoever waits since then is not stuck.
+  void moved();
   /// To be called now and then by who waits for another rank: check(), and after a while ranks
-  /// tell each other what they are in, and throw ConfigError if those calls are not the same.
+  /// tell each other what they are in, and throw ConfigError if those calls are not the same, or
+  /// messages that wait for each other in a circle.
   void look();
   /// Throws IoError that names a rank which has died, or repeats what one has told. Does not block.
   void check();
@@ -79,7 +83,8 @@ class Peers {
     size_t received = 0;   // bytes of the hello or of a notice
     std::vector<char> notice = {};
     bool left = false;
-    std::optional<GroupCall> stuck_in = {};  // the last call that it has waited in for long
+    std::optional<GroupCall> stuck_in = {};  // a call that it has waited in for long
+    uint64_t sent = 0, heard = 0;            // messages to it and from it that are over
   };
 
   Hello own_hello(Hello::Purpose purpose) const;
@@ -97,6 +102,8 @@ class Peers {
   void send_to_all(const void* bytes, size_t size) const noexcept;
   void tell_stuck() const;
   void compare_calls() const;
+  std::vector<int> circle() const;
+  void check_circle(Env::Time now);
   std::string place(int rank) const;
   int number(int rank) const;
 
@@ -113,6 +120,8 @@ class Peers {
   uint64_t begun_ = 0;                     // the last call of all ranks
   std::optional<Env::Time> waiting_ = {};  // since then, in call_
   bool told_ = false;                      // that we are stuck in call_
+  std::string circle_;                     // of messages that wait for each other, if any
+  Env::Time circle_since_ = {};
 };
 
 }  // namespace argosy

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -60,11 +61,44 @@ inline void on_threads(int ranks, const std::function<void(int)>& f) {
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
+/// What a launcher of processes tells the tests that it starts: the backend, how many ranks, which
+/// one this is, and a folder to meet in.
+struct LaunchedTest {
+  std::string backend, folder;
+  int ranks = 0, rank = 0;
+};
+/// Nothing where this process was started by itself.
+inline std::optional<LaunchedTest> launched_test() {
+  const char* const backend = std::getenv("ARGOSY_TEST_BACKEND");
+  const char* const folder = std::getenv("ARGOSY_TEST_FOLDER");
+  const char* const ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (backend == nullptr || folder == nullptr || ranks == nullptr || rank == nullptr) return {};
+  return LaunchedTest{backend, folder, std::stoi(ranks), std::stoi(rank)};
+}
+
+/// This process is one rank; the others are processes that run the same test.
+inline GroupOptions launched_options(const LaunchedTest& test) {
+  const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
+  return {.backend = test.backend,
+          // Not in the order of tasks.
+          .rank = test.ranks - 1 - test.rank,
+          .meeting = MeetingPlace{.ranks = test.ranks, .folder = test.folder, .host = "127.0.0.1"},
+          .job = std::string(info->test_suite_name()) + "." + info->name(),
+          .join_within = std::chrono::seconds(60),
+          .deadline = std::chrono::seconds(60)};
+}
+
 /// Two ranks per host where the backend knows hosts.
 inline void on_group(
     const std::string& backend, int ranks, const std::function<void(Group&)>& f,
     const std::function<void(GroupOptions&)>& change = [](GroupOptions&) {}) {
   const auto env = real_env();
+  if (const auto launched = launched_test()) {
+    GroupOptions options = launched_options(*launched);
+    change(options);
+    return f(*connect_group(*env, options));
+  }
   if (backend == "inproc") {
     GroupOptions options{.deadline = std::chrono::seconds(60)};
     change(options);

@@ -17,13 +17,22 @@ class RankProcess {
  public:
   using Work = std::function<void(std::unique_ptr<Group>)>;
 
-  RankProcess(TestRanks& test, int rank, const std::string& backend, const Work& work) {
+  RankProcess(TestRanks& test, int rank, const std::string& backend, const Work& work)
+      : RankProcess(
+            [&] {
+              GroupOptions options = test.options(rank, backend);
+              for (Descriptor& other : test.sockets) other.reset();
+              return options;
+            },
+            work) {}
+  /// `options` is called in the new process.
+  RankProcess(const std::function<GroupOptions()>& options, const Work& work) {
     int ends[2];
     if (::pipe(ends) != 0) throw IoError("no pipe");
     pid_ = ::fork();
     if (pid_ == 0) {
       ::close(ends[0]);
-      run(test, rank, backend, work, Descriptor(ends[1]));
+      run(options, work, Descriptor(ends[1]));
     }
     ::close(ends[1]);
     output_ = Descriptor(ends[0]);
@@ -58,19 +67,17 @@ class RankProcess {
  private:
   static constexpr auto kPatience = std::chrono::seconds(60);
 
-  [[noreturn]] static void run(TestRanks& test, int rank, const std::string& backend,
-                               const Work& work, const Descriptor& out) {
+  [[noreturn]] static void run(const std::function<GroupOptions()>& options, const Work& work,
+                               const Descriptor& out) {
     const auto say = [&](const std::string& text) {
       if (::write(out.get(), text.data(), text.size()) < 0) ::_exit(2);
     };
     try {
       const auto env = real_env();
-      GroupOptions options = test.options(rank, backend);
-      for (Descriptor& other : test.sockets) other.reset();
-      auto group = connect_group(*env, options);
+      auto group = connect_group(*env, options());
       say("c");
       work(std::move(group));
-    } catch (const IoError& e) {
+    } catch (const Error& e) {
       say(e.what());
     }
     ::_exit(1);

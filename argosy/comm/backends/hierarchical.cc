@@ -18,7 +18,8 @@ class Hierarchical final : public Backend {
       : hosts_(ranks_by_host(peers->options().ranks)),
         order_(order),
         rank_(peers->rank()),
-        host_(host_of(rank_)) {
+        host_(host_of(rank_)),
+        even_(is_even()) {
     const auto inside = [&](std::span<const int> ranks, uint64_t id) {
       auto group = peers->sub_group(ranks, id);
       group->set_outer(*peers);
@@ -63,19 +64,34 @@ class Hierarchical final : public Backend {
     const std::vector<int>& host = hosts_[static_cast<size_t>(host_of(rank))];
     return static_cast<int>(std::ranges::find(host, rank) - host.begin());
   }
+  /// As many ranks on each host, one host after the other: parts of a host lie side by side.
+  bool is_even() const {
+    int next = 0;
+    for (const std::vector<int>& host : hosts_)
+      for (const int rank : host)
+        if (host.size() != hosts_.front().size() || rank != next++) return false;
+    return true;
+  }
+  size_t ranks_here() const { return hosts_.front().size(); }
+  size_t ranks() const { return static_cast<size_t>(size()); }
   std::byte* scratch(size_t bytes) {
     if (scratch_.size() < bytes) scratch_.resize(bytes);
     return scratch_.data();
   }
 
+  void make(const Collective& work);
   void all_reduce(const Collective& work);
   void reduce(const Collective& work);
+  void reduce_scatter(const Collective& work);
+  void all_gather(const Collective& work);
   void broadcast(const Collective& work);
+  void scatter(const Collective& work);
   void barrier(const Collective& work);
 
   const std::vector<std::vector<int>> hosts_;
   const Order order_;
   const int rank_, host_;
+  const bool even_;
   std::unique_ptr<Backend> flat_, local_, leaders_;  // leaders_: of leaders only
   Peers* peers_ = nullptr;                           // flat_'s
   std::vector<std::byte> scratch_;
@@ -89,9 +105,22 @@ Collective as(CallKind kind, int root, const Collective& work) {
   return part;
 }
 
+/// The same for `times` as many elements.
+Collective for_more(size_t times, Collective part) {
+  part.call.count *= times;
+  return part;
+}
+
+size_t bytes_of(const Collective& work) { return work.call.count * size_of(work.call.type); }
+
 void Hierarchical::run(const Collective& work) {
-  const bool sums_in_order = order_ == Order::ranks;
   peers_->begin(work.call);
+  make(work);
+  peers_->end();
+}
+
+void Hierarchical::make(const Collective& work) {
+  const bool sums_in_order = order_ == Order::ranks;
   switch (work.call.kind) {
     case CallKind::all_reduce:
       return sums_in_order ? flat_->run(work) : all_reduce(work);
@@ -101,6 +130,12 @@ void Hierarchical::run(const Collective& work) {
       return broadcast(work);
     case CallKind::barrier:
       return barrier(work);
+    case CallKind::reduce_scatter:
+      return sums_in_order || !even_ ? flat_->run(work) : reduce_scatter(work);
+    case CallKind::all_gather:
+      return even_ ? all_gather(work) : flat_->run(work);
+    case CallKind::scatter:
+      return even_ ? scatter(work) : flat_->run(work);
     default:  // every pair has something of its own to move
       return flat_->run(work);
   }
@@ -131,6 +166,56 @@ void Hierarchical::reduce(const Collective& work) {
   if (place_of(root) == 0) return;  // the leader itself
   if (is_root) local_->run(as(CallKind::receive, 0, work));
   if (is_leader() && host_ == root_host) local_->run(as(CallKind::send, place_of(root), part));
+}
+
+void Hierarchical::reduce_scatter(const Collective& work) {
+  const size_t of_host = ranks_here() * bytes_of(work);
+  Collective all = for_more(ranks(), as(CallKind::reduce, 0, work));
+  all.out = is_leader() ? scratch(ranks() * bytes_of(work)) : nullptr;
+  local_->run(all);
+  Collective mine = as(CallKind::scatter, 0, work);
+  if (is_leader()) {
+    Collective host = for_more(ranks_here(), as(CallKind::reduce_scatter, -1, work));
+    host.in = all.out;
+    host.out = all.out + static_cast<size_t>(host_) * of_host;
+    leaders_->run(host);
+    if (work.call.reduce == Reduce::avg)
+      divide_elements(work.call.type, host.out, host.call.count, ranks());
+    mine.in = host.out;
+  }
+  local_->run(mine);
+}
+
+/// Each part goes to each other host once.
+void Hierarchical::all_gather(const Collective& work) {
+  Collective here = as(CallKind::all_gather, -1, work);
+  here.out += static_cast<size_t>(host_) * ranks_here() * bytes_of(work);
+  local_->run(here);
+  Collective hosts = for_more(ranks_here(), as(CallKind::all_gather, -1, work));
+  hosts.in = here.out;
+  if (is_leader()) leaders_->run(hosts);
+  Collective all = for_more(ranks(), as(CallKind::broadcast, 0, work));
+  all.in = work.out;
+  local_->run(all);
+}
+
+void Hierarchical::scatter(const Collective& work) {
+  const int root = work.call.root, root_host = host_of(root);
+  const size_t all = ranks() * bytes_of(work), of_host = ranks_here() * bytes_of(work);
+  Collective hosts = for_more(ranks_here(), as(CallKind::scatter, root_host, work));
+  if (is_leader()) hosts.out = scratch(all + of_host) + all;
+  if (place_of(root) != 0) {  // its leader needs it first
+    Collective whole = for_more(ranks(), work);
+    if (rank_ == root) local_->run(as(CallKind::send, 0, whole));
+    if (is_leader() && host_ == root_host) {
+      hosts.in = whole.out = scratch_.data();
+      local_->run(as(CallKind::receive, place_of(root), whole));
+    }
+  }
+  if (is_leader()) leaders_->run(hosts);
+  Collective mine = as(CallKind::scatter, 0, work);
+  mine.in = hosts.out;
+  local_->run(mine);
 }
 
 void Hierarchical::broadcast(const Collective& work) {

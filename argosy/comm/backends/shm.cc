@@ -35,6 +35,7 @@ class Shm final : private Host, public SharedBackend {
   void run(const Collective& work) override {
     peers->begin(work.call);
     SharedBackend::run(work);
+    peers->end();
   }
   std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});

@@ -43,6 +43,7 @@ class Tcp final : public Backend {
   size_t own() const { return static_cast<size_t>(rank()); }
   int neighbour(int distance) const { return (rank() + distance + size()) % size(); }
   std::byte* scratch(size_t bytes);
+  void make(const Collective& work);
   void exchange(const Collective& work);
   template <class F>
   void for_others(const F& f) const;
@@ -92,9 +93,14 @@ void Tcp::for_others(const F& f) const {
 }
 
 void Tcp::run(const Collective& work) {
+  peers_->begin(work.call);
+  make(work);
+  peers_->end();
+}
+
+void Tcp::make(const Collective& work) {
   const GroupCall& call = work.call;
   const size_t bytes = bytes_of(work);
-  peers_->begin(call);
   switch (call.step.kind) {
     case CallKind::all_reduce:
       if (bytes <= kSmall) return reduce_small(work);

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "argosy/base/env.h"
+#include "argosy/net/endpoint.h"
+
+namespace argosy {
+
+/// Texts under names that all ranks of a job can read and write. Not for several threads at once.
+class Store {
+ public:
+  virtual ~Store() = default;
+  /// Nothing as well where the store itself is not there yet.
+  virtual std::optional<std::string> find(const std::string& name) = 0;
+  /// False: the store is not there yet.
+  virtual bool put(const std::string& name, const std::string& text) = 0;
+  virtual void remove(const std::string& name) = 0;
+  /// Where it is, for messages.
+  virtual std::string place() const = 0;
+};
+
+/// Files in a folder of that job below `folder`, which all hosts see.
+std::unique_ptr<Store> file_store(Env& env, const std::string& folder, const std::string& job);
+
+/// GET, PUT and DELETE of http://HOST:PORT/JOB/NAME, as an HttpStoreServer answers them.
+std::unique_ptr<Store> http_store(const Endpoint& at, const std::string& job);
+
+/// A job's or name's text as a part of a path: letters, digits, '.', '-' and '_' stay as they are.
+std::string path_part(const std::string& text);
+
+}  // namespace argosy
