@@ -33,7 +33,6 @@ constexpr const char* kExitCodes =
 
 /// Flags of Paddle's launchers that have no meaning here: why, and what to use.
 constexpr std::array kRefused = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"--backend", "the way to talk follows from the devices"},
     {"--xpus", "there are no kernels for XPUs; use --gpus"},
     {"--selected_xpus", "there are no kernels for XPUs; use --gpus"},
     {"--npus", "there are no kernels for NPUs; use --gpus"},
@@ -92,7 +91,9 @@ void add_process_flags(CLI::App& app, LaunchFlags& flags) {
   app.add_option("--heter_devices", flags.heter_devices, "cpu or gpu for each stage of them")
       ->type_name("DEVICE[;...]")
       ->group(group);
-  app.add_option("--http_port", flags.http_port, "where programs that use Gloo meet")->group(group);
+  app.add_option("--http_port", flags.http_port,
+                 "where programs that use Gloo meet, and\nranks that are told no addresses")
+      ->group(group);
 }
 
 void add_rank_flags(CLI::App& app, LaunchFlags& flags) {
@@ -109,6 +110,10 @@ void add_rank_flags(CLI::App& app, LaunchFlags& flags) {
                  "cards; those of CUDA_VISIBLE_DEVICES where this is missing")
       ->envname("PADDLE_DEVICES")
       ->type_name("N,...")
+      ->group(group);
+  app.add_option("--backend", flags.backend,
+                 "how ranks exchange data: auto, gloo (tcp), shm, tcp, hierarchical, mpi or nccl")
+      ->type_name("NAME")
       ->group(group);
 }
 

@@ -8,9 +8,11 @@
 namespace argosy {
 
 /// This process among the ranks of a collective job, as fleetrun tells it:
-/// PADDLE_TRAINER_ENDPOINTS, PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, ARGOSY_LISTEN_FD and
-/// PADDLE_JOB_ID. Nothing where no endpoints are listed, or servers are. Throws ConfigError naming
-/// the variable.
+/// PADDLE_TRAINER_ENDPOINTS, PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, ARGOSY_LISTEN_FD,
+/// ARGOSY_BACKEND, FLAGS_selected_gpus and PADDLE_JOB_ID. Ranks that no endpoints are listed for
+/// meet as PADDLE_GLOO_RENDEZVOUS says: 2 in files below PADDLE_GLOO_FS_PATH, 3 by HTTP at
+/// PADDLE_GLOO_HTTP_ENDPOINT, where rank 0 serves; POD_IP is this one's address. Nothing where
+/// there is neither, or servers are listed. Throws ConfigError naming the variable.
 std::optional<GroupOptions> group_from_env(const Getenv& get);
 
 /// Of a rank.

@@ -40,6 +40,53 @@ TEST(GroupFromEnv, IsNothingWithoutRanksOrWithServers) {
                                     {"PADDLE_PSERVERS_IP_PORT_LIST", "10.0.0.1:6170"}})));
 }
 
+TEST(GroupFromEnv, SaysWhereRanksMeetThatAreNotListed) {
+  Variables variables = {{"PADDLE_TRAINER_ID", "1"},
+                         {"PADDLE_TRAINERS_NUM", "3"},
+                         {"PADDLE_GLOO_RENDEZVOUS", "2"},
+                         {"PADDLE_GLOO_FS_PATH", "/shared/meet"},
+                         {"POD_IP", "10.0.0.2"}};
+  const auto files = group_from_env(from(variables));
+  ASSERT_TRUE(files && files->meeting);
+  EXPECT_EQ(files->meeting->ranks, 3);
+  EXPECT_EQ(files->meeting->folder, "/shared/meet");
+  EXPECT_EQ(files->meeting->host, "10.0.0.2");
+  const Role role = role_from_env(from(variables));
+  EXPECT_EQ(role.text(), "rank 1 of 3");
+  EXPECT_EQ(group_options(role).meeting->folder, "/shared/meet");
+
+  variables["PADDLE_GLOO_RENDEZVOUS"] = "3";
+  const auto refusal = [&] {
+    return message_of<ConfigError>([&] { group_from_env(from(variables)); });
+  };
+  EXPECT_EQ(refusal(),
+            "PADDLE_GLOO_HTTP_ENDPOINT is not set, expected host:port, where rank 0 serves");
+  variables["PADDLE_GLOO_HTTP_ENDPOINT"] = "10.0.0.1:8080";
+  EXPECT_EQ(group_from_env(from(variables))->meeting->http, (Endpoint{"10.0.0.1", 8080}));
+  variables["PADDLE_GLOO_RENDEZVOUS"] = "1";
+  EXPECT_EQ(refusal(),
+            "PADDLE_GLOO_RENDEZVOUS is '1', expected 2 (files in PADDLE_GLOO_FS_PATH) or 3 "
+            "(PADDLE_GLOO_HTTP_ENDPOINT)");
+  variables["PADDLE_TRAINERS_NUM"] = "1";
+  variables["PADDLE_TRAINER_ID"] = "0";
+  EXPECT_FALSE(group_from_env(from(variables)));
+}
+
+TEST(GroupFromEnv, HasTheBackendAndTheCard) {
+  Variables variables = {{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:1"},
+                         {"PADDLE_TRAINER_ID", "0"},
+                         {"PADDLE_DISTRI_BACKEND", "gloo"},
+                         {"FLAGS_selected_gpus", "3,4"}};
+  EXPECT_EQ(group_from_env(from(variables))->backend, "auto");
+  variables["ARGOSY_BACKEND"] = "mpi";
+  const GroupOptions options = group_options(role_from_env(from(variables)));
+  EXPECT_EQ(options.backend, "mpi");
+  EXPECT_EQ(options.device, "3");
+  variables["ARGOSY_BACKEND"] = "gloo";
+  EXPECT_EQ(message_of<ConfigError>([&] { group_from_env(from(variables)); }),
+            "ARGOSY_BACKEND is 'gloo', expected auto, shm, tcp, hierarchical, mpi, nccl");
+}
+
 TEST(GroupFromEnv, NamesTheVariableThatIsWrong) {
   EXPECT_EQ(
       message_of<ConfigError>([] {

@@ -237,6 +237,40 @@ void check_own_endpoint(const Getenv& get, const GroupOptions& options) {
                              options.rank));
 }
 
+/// Where ranks meet that do not know each other's addresses; nothing where no variable says it.
+std::optional<MeetingPlace> read_meeting_place(const Getenv& get, int ranks) {
+  const auto kind = find(get, "PADDLE_GLOO_RENDEZVOUS");
+  if (!kind) return std::nullopt;
+  MeetingPlace place{.ranks = ranks};
+  if (const auto host = find(get, "POD_IP")) place.host = host->value;
+  if (kind->value == "2") {
+    const char* const name = "PADDLE_GLOO_FS_PATH";
+    place.folder = require(find(get, name), name, "a folder that all ranks see").value;
+  } else if (kind->value == "3") {
+    const char* const name = "PADDLE_GLOO_HTTP_ENDPOINT";
+    const Variable at = require(find(get, name), name, "host:port, where rank 0 serves");
+    place.http = named(at.name, [&] { return parse_endpoint(at.value); });
+  } else {
+    refuse(*kind, "2 (files in PADDLE_GLOO_FS_PATH) or 3 (PADDLE_GLOO_HTTP_ENDPOINT)");
+  }
+  return place;
+}
+
+std::string read_backend(const Getenv& get) {
+  const auto backend = find(get, "ARGOSY_BACKEND");
+  if (!backend) return "auto";
+  constexpr std::array kNames = {"auto", "shm", "tcp", "hierarchical", "mpi", "nccl"};
+  if (std::ranges::find(kNames, backend->value) == kNames.end())
+    refuse(*backend, fmt::format("{}", fmt::join(kNames, ", ")));
+  return backend->value;
+}
+
+/// The first of its cards.
+std::string read_device(const Getenv& get) {
+  const auto cards = find(get, "FLAGS_selected_gpus");
+  return cards ? cards->value.substr(0, cards->value.find(',')) : "";
+}
+
 /// No servers: one of several ranks, or one process by itself, unless it was told to be one of
 /// those that are missing.
 Role without_servers(const Getenv& get) {
@@ -252,16 +286,19 @@ Role without_servers(const Getenv& get) {
              "1, as neither PADDLE_TRAINER_ENDPOINTS nor PADDLE_PSERVERS_IP_PORT_LIST is set");
     return {};
   }
-  check_own_endpoint(get, *options);
-  if (options->ranks.size() == 1) return {};
+  if (!options->meeting) check_own_endpoint(get, *options);
   Role rank;
   rank.kind = RoleKind::rank;
   rank.index = options->rank;
   rank.workers = options->ranks;
-  rank.worker_num = static_cast<int>(options->ranks.size());
+  rank.worker_num =
+      options->meeting ? options->meeting->ranks : static_cast<int>(options->ranks.size());
   rank.listen_fd = options->listen_fd;
   rank.job = options->job;
-  return rank;
+  rank.meeting = options->meeting;
+  rank.backend = options->backend;
+  rank.device = options->device;
+  return rank.worker_num == 1 ? Role{} : rank;
 }
 
 }  // namespace
@@ -322,13 +359,19 @@ Role role_from_env(const Getenv& get) {
 std::optional<GroupOptions> group_from_env(const Getenv& get) {
   const bool has_servers = std::ranges::any_of(
       kGenerations, [&](const Names& names) { return find(get, names.servers).has_value(); });
-  if (has_servers || !find(get, "PADDLE_TRAINER_ENDPOINTS")) return std::nullopt;
   const Names& names = kGenerations.front();
+  const bool listed = find(get, "PADDLE_TRAINER_ENDPOINTS").has_value();
+  const bool meet = find(get, names.worker_num) && find(get, "PADDLE_GLOO_RENDEZVOUS");
+  if (has_servers || !(listed || meet)) return std::nullopt;
   Workers workers = read_workers(get, names);
+  if (!listed && workers.number == 1) return std::nullopt;
   GroupOptions options;
   options.rank = read_worker_index(get, names, workers.number);
   options.ranks = std::move(workers.endpoints);
+  if (!listed) options.meeting = read_meeting_place(get, workers.number);
   options.listen_fd = read_listen_fd(get);
+  options.backend = read_backend(get);
+  options.device = read_device(get);
   if (const auto job = find(get, "PADDLE_JOB_ID")) options.job = job->value;
   return options;
 }
@@ -338,8 +381,11 @@ GroupOptions group_options(const Role& role) {
   GroupOptions options;
   options.rank = role.index;
   options.ranks = role.workers;
+  options.meeting = role.meeting;
   options.listen_fd = role.listen_fd;
   options.job = role.job;
+  options.backend = role.backend;
+  options.device = role.device;
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "argosy/comm/meeting_place.h"
 #include "argosy/net/endpoint.h"
 
 namespace argosy {
@@ -22,14 +23,17 @@ enum class RoleKind : uint8_t {
 /// Who this process is in its job. Built once in main() and passed down; never a global.
 struct Role {
   RoleKind kind = RoleKind::local;
-  int index = 0;                       // among those of its kind
-  std::vector<Endpoint> workers = {};  // empty where only their number is known
-  std::vector<Endpoint> servers = {};  // the same list in the same order in every process
-  int worker_num = 1;                  // as declared, also where their addresses are unknown
-  std::optional<int> listen_fd = {};   // its own socket, where it was handed down listening
-  std::string job = "default";         // of a rank: those of another job are turned away
-  int restarts = 0;                    // how often its launcher has started this process again
-  int away = 0;  // seconds for which the others wait for a process that may be started again
+  int index = 0;                             // among those of its kind
+  std::vector<Endpoint> workers = {};        // empty where only their number is known
+  std::vector<Endpoint> servers = {};        // the same list in the same order in every process
+  int worker_num = 1;                        // as declared, also where their addresses are unknown
+  std::optional<int> listen_fd = {};         // its own socket, where it was handed down listening
+  std::string job = "default";               // of a rank: those of another job are turned away
+  std::optional<MeetingPlace> meeting = {};  // of ranks whose addresses are not listed
+  std::string backend = "auto";              // of a rank: how data travel, as in GroupOptions
+  std::string device = {};                   // of a rank: the number of its card; "": none
+  int restarts = 0;  // how often its launcher has started this process again
+  int away = 0;      // seconds for which the others wait for a process that may be started again
 
   /// Worker 0 and a process without a job: the one that prints and saves.
   bool first_worker() const { return !is_server() && index == 0; }
@@ -49,8 +53,9 @@ Getenv process_environment();
 
 /// The one place that knows the names of environment variables: those fleetrun sets
 /// (PADDLE_PSERVERS_IP_PORT_LIST and so on) and those of earlier releases. An empty value counts as
-/// none. No variable that lists servers: a rank where PADDLE_TRAINER_ENDPOINTS lists several, else
-/// local. Throws ConfigError naming the variable, its value and what was expected.
+/// none. No variable that lists servers: a rank where PADDLE_TRAINER_ENDPOINTS lists several or
+/// PADDLE_GLOO_RENDEZVOUS says where they meet, else local. Throws ConfigError naming the variable,
+/// its value and what was expected.
 Role role_from_env(const Getenv& get);
 
 /// A role from a program instead of the environment. Throws ConfigError where it cannot be.

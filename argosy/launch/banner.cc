@@ -94,6 +94,7 @@ std::string configuration_text(const LaunchFlags& flags) {
   add("coordinators", flags.coordinators, defaults.coordinators);
   add("run_mode", flags.run_mode, defaults.run_mode);
   add("master", flags.master, defaults.master);
+  add("backend", flags.backend, defaults.backend);
   add("job_id", flags.job_id, defaults.job_id);
   add("log_level", flags.log_level, defaults.log_level);
   add("max_restart", flags.max_restart, defaults.max_restart);

@@ -13,7 +13,7 @@ struct LaunchFlags {
   std::string heter_worker_num = {}, heter_devices = {};  // by stage: "2;2", "gpu;cpu"
   // "host:port,host:port"; those of workers may be missing, stages are separated by semicolons
   std::string servers = {}, workers = {}, heter_workers = {}, coordinators = {};
-  std::string ips = {}, gpus = {}, run_mode = {}, master = {}, job_id = "default";
+  std::string ips = {}, gpus = {}, backend = {}, run_mode = {}, master = {}, job_id = "default";
   std::string log_dir = "log", log_level = "INFO";
   bool log_all = false, json = false, dry_run = false;
   std::vector<std::string> env = {};  // "NAME=VALUE", for every process

@@ -23,6 +23,11 @@ struct ModeFlags {
   const char *servers, *heterogeneous, *collective;  // one that asks for the mode, or null
 };
 
+/// Ranks may meet by HTTP as well.
+bool asks_for_ranks(const LaunchFlags& flags) {
+  return !flags.ips.empty() || flags.nproc_per_node || flags.run_mode == "collective";
+}
+
 ModeFlags mode_flags(const LaunchFlags& flags) {
   return {first_of({{"--servers", !flags.servers.empty()},
                     {"--server_num", flags.server_num.has_value()},
@@ -30,12 +35,13 @@ ModeFlags mode_flags(const LaunchFlags& flags) {
                     {"--worker_num", flags.worker_num.has_value()},
                     {"--coordinators", !flags.coordinators.empty()},
                     {"--coordinator_num", flags.coordinator_num.has_value()},
-                    {"--http_port", flags.http_port.has_value()}}),
+                    {"--http_port", flags.http_port && !asks_for_ranks(flags)}}),
           first_of({{"--heter_workers", !flags.heter_workers.empty()},
                     {"--heter_worker_num", !flags.heter_worker_num.empty()},
                     {"--heter_devices", !flags.heter_devices.empty()}}),
           first_of({{"--ips", !flags.ips.empty()},
-                    {"--nproc_per_node", flags.nproc_per_node.has_value()}})};
+                    {"--nproc_per_node", flags.nproc_per_node.has_value()},
+                    {"--backend", !flags.backend.empty()}})};
 }
 
 LaunchMode named_mode(const std::string& name) {
@@ -322,9 +328,18 @@ void list_members(const LaunchFlags& flags, const Machine& machine, const Cards&
   check_distinct(job);
 }
 
+constexpr std::array kBackends = {"auto", "gloo", "shm", "tcp", "hierarchical", "mpi", "nccl"};
+
+void check_backend(const std::string& backend) {
+  check<ConfigError>(backend.empty() || std::ranges::find(kBackends, backend) != kBackends.end(),
+                     "--backend is '", backend, "', expected ",
+                     fmt::format("{}", fmt::join(kBackends, ", ")));
+}
+
 /// Where Gloo's processes would meet, in case a program uses it.
 std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob& job) {
-  if (job.mode == LaunchMode::collective || job.members.empty()) return std::nullopt;
+  const bool ranks = job.mode == LaunchMode::collective;
+  if ((ranks && !flags.http_port) || job.members.empty()) return std::nullopt;
   const Endpoint& first = job.members.front().at;
   if (flags.http_port) return Endpoint{first.host, static_cast<uint16_t>(*flags.http_port)};
   if (!job.meeting) return Endpoint{first.host, 0};
@@ -363,6 +378,8 @@ LaunchJob make_job(const LaunchFlags& typed, const Machine& machine) {
   check_values(typed);
   LaunchJob job;
   job.mode = mode_of(typed);
+  check_backend(typed.backend);
+  job.backend = typed.backend;
   const LaunchFlags flags =
       job.mode == LaunchMode::collective ? with_paddle_cloud(typed, machine) : typed;
   job.id = flags.job_id;

@@ -77,6 +77,7 @@ struct LaunchJob {
   std::optional<Endpoint> http = {};    // of Gloo; a port of 0: any that is free
   int nodes = 1;
   std::string with_gloo = "0";
+  std::string backend = {};  // of ranks, as in Paddle's flag; "": as it suits
   std::string log_dir = "log";
   Variables env = {};  // for all, by --env
   std::chrono::milliseconds grace = {};

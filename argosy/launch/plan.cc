@@ -136,6 +136,10 @@ Variables rank_env(const LaunchJob& job, const Member& self, size_t rank) {
       {"PADDLE_LOCAL_SIZE", std::to_string(std::ranges::count_if(job.members, on_node))},
       {"PADDLE_NNODES", std::to_string(job.nodes)},
       {"PADDLE_MASTER", job.master.value_or(job.members.front().at).text()}};
+  if (!job.backend.empty() && job.backend != "auto") {
+    env["PADDLE_DISTRI_BACKEND"] = job.backend;
+    env["ARGOSY_BACKEND"] = job.backend == "gloo" ? "tcp" : job.backend;
+  }
   if (!cards.empty()) env["FLAGS_selected_gpus"] = env["FLAGS_selected_accelerators"] = cards;
   add_gloo(job, env);
   return env;
