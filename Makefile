@@ -3,6 +3,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 PADDLE_PYTHON ?= python3
 SOAK_KILLS ?= 100
+SOAK_RANK_KILLS ?= 50
 
 ctest = ctest --output-on-failure -j2 --test-dir
 build = cmake --build $(1) -j $(JOBS)
@@ -78,8 +79,9 @@ fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECO
 	@$(call build,build-fuzz)
 	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
 
-soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, and start 200 jobs at once
+soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once
 	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_KILLS=$(SOAK_KILLS) ARGOSY_CHAOS_JOBS=200 build/tests/chaos_test
+	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_RANK_KILLS=$(SOAK_RANK_KILLS) build/tests/rank_chaos_test
 
 test-slurm: build ## Run fleetrun under a real Slurm of three nodes on this machine (root)
 	@dev/test_slurm.sh

@@ -33,6 +33,26 @@ expect_code 0
 for rank in 0 1 2; do expect "^rank $rank of 3\$"; done
 passed
 
+run ranks_that_train_by_mpi on node0 "${mpi[@]}" -np 2 fleetrun --backend=mpi "${train[@]}" -o runner.deterministic=True
+expect_code 0
+expect_model 'log/workerlog.0'
+mv "$test/model" by_mpi
+run the_same_by_shared_memory on node0 "${mpi[@]}" -np 2 fleetrun "${train[@]}" -o runner.deterministic=True
+expect_code 0
+diff -r by_mpi "$test/model" || failed "MPI found another model"
+expect_nobody
+passed
+
+run ranks_by_mpi_on_two_hosts on node0 "${two[@]}" --host node0:2,node1:2 -np 4 fleetrun --backend=mpi "${train[@]}"
+expect_code 0
+expect_model 'log/workerlog.0'
+expect_nobody
+passed
+
+run too_few_tasks on node0 "${mpi[@]}" -np 1 fleetrun --nproc_per_node=2 --backend=mpi "${train[@]}"
+expect 'backend mpi: 2 ranks, but mpirun or srun has started 1 tasks, expected a task for each rank' 'log/workerlog.*'
+passed
+
 run a_worker_that_fails on node0 "${mpi[@]}" -np 4 fleetrun --server_num=1 --worker_num=3 \
   sh -c 'if [ "$PADDLE_TRAINER_ID" = 1 ]; then echo the cause; exit 7; fi; sleep 1000'
 expect_code 7

@@ -107,6 +107,7 @@ class Process {
       std::this_thread::sleep_for(5ms);
     return output().find(words) != std::string::npos;
   }
+  pid_t pid() const { return pid_; }
   std::string output() const { return content(output_); }
   std::string errors() const { return content(errors_); }
 
