@@ -54,6 +54,36 @@ TEST_P(KilledRank, IsNamedByAllOthers) {
   }
 }
 
+/// Before it has met anybody, or when it has met some.
+TEST_P(KilledRank, IsNamedByThoseWhoStillMeet) {
+  const uint64_t seed = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const RandomStream random(seed);
+  for (uint64_t round = 0; round < 3; ++round) {
+    TestRanks test(3, GetParam() == "hierarchical" ? 2 : 3);
+    const auto start = [&](int rank) {
+      return std::make_unique<RankProcess>(
+          [&, rank] {
+            GroupOptions options = test.options(rank, GetParam());
+            for (Descriptor& other : test.sockets) other.reset();
+            options.join_within = 3s;
+            return options;
+          },
+          work_for_ever);
+    };
+    const auto first = start(0), victim = start(1);
+    test.sockets[1].reset();
+    std::this_thread::sleep_for(std::chrono::microseconds(random.below(round, 60'000)));
+    victim->kill();
+    const auto last = start(2);
+    for (Descriptor& socket : test.sockets) socket.reset();
+    for (const RankProcess* rank : {first.get(), last.get()}) {
+      const std::string text = rank->last_words(kNamedWithin);
+      EXPECT_NE(text.find("rank 1 (" + test.endpoints[1].text()), std::string::npos) << text;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, KilledRank, testing::Values("shm", "tcp", "hierarchical"),
                          [](const auto& info) { return info.param; });
 

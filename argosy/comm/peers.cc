@@ -27,8 +27,9 @@ constexpr auto kLook = 20ms;   // between attempts
 constexpr auto kStuck = 1s;    // in a call, after which ranks compare theirs
 constexpr auto kCircle = 1s;   // that a circle must last, as what somebody tells is old
 constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
-// A host that is silent is given up after 2 + 3 x 2 seconds.
-constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 8000;
+// A host that is silent is given up after 2 + 3 x 2 seconds, or 6.5 s after kStuck, when it is
+// told.
+constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 6500;
 
 /// What ranks tell each other later.
 struct Notice {

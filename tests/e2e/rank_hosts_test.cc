@@ -128,8 +128,10 @@ TEST_F(RankHosts, AKilledOneIsNamedOnAllMachines) {
   ASSERT_NE(victim, 0);
   ::kill(victim, SIGKILL);
   for (const Outcome& outcome : wait_all(launches, kNamedWithin)) {
-    EXPECT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.errors;
-    EXPECT_NE(outcome.errors.find("worker 3 failed: killed by signal 9"), npos) << outcome.errors;
+    // A rank that names it may end before its launcher hears of the victim's end.
+    const bool by_launcher = outcome.errors.find("worker 3 failed: killed by signal 9") != npos;
+    EXPECT_TRUE(by_launcher || outcome.errors.find("rank 3 (10.0.0.2:") != npos) << outcome.errors;
+    EXPECT_EQ(outcome.exit_code, by_launcher ? 128 + SIGKILL : 1) << outcome.errors;
   }
 }
 

@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of a sum in order that are gathered at once
 constexpr size_t kAlignment = 64;
-constexpr int kSpins = 200;   // looks at the library before others get the core
-constexpr auto kYield = 5ms;  // before this rank sleeps between looks
-constexpr auto kSleep = 50us;
+constexpr int kSpins = 200;     // looks at the library before others get the core
+constexpr auto kYield = 100us;  // before this rank sleeps between looks: others may need the core
+constexpr auto kSleep = 20us;
 constexpr auto kLookAtOthers = 20ms;
 
 /// Everybody's token, by rank.
