@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
 #include "argosy/fleet/rank_bytes.h"
+#include "argosy/graph/rank_sum.h"
 
 namespace argosy {
 namespace {
@@ -59,6 +61,20 @@ std::string who_has_what(std::span<const int64_t> hashes) {
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 
+uint64_t all_rows(const SparseTable& table) {
+  HashSink hash;
+  table.save(hash);
+  return hash.digest();
+}
+
+/// The first one of those that have most.
+int rank_with_most(Group& group, uint64_t own) {
+  const std::array<int64_t, 1> mine = {static_cast<int64_t>(own)};
+  std::vector<int64_t> all(static_cast<size_t>(group.size()));
+  group.all_gather(std::span<const int64_t>(mine), std::span(all));
+  return static_cast<int>(std::ranges::max_element(all) - all.begin());
+}
+
 /// Rows of the tables as bytes, one table behind the other.
 void save_rows(const Plan& plan, LocalStore& store, ByteSink& out) {
   for (size_t i = 0; i < plan.tables.size(); ++i)
@@ -98,32 +114,38 @@ void take_from_first(Group& group, const Plan& plan, LocalStore& store, bool row
   if (!bytes.empty() && group.rank() != 0) load_rows(plan, store, bytes);
 }
 
-void average_states(Group& group, const Plan& plan, LocalStore& store) {
+void average_states(Group& group, const Plan& plan, LocalStore& store, uint64_t batches) {
+  const int busiest = rank_with_most(group, batches);
   for (NamedTensor& state : store.states().tensors()) {
-    const bool kept = std::ranges::any_of(plan.edges, [&](const Edge& edge) {
-      return edge.kind == VarKind::state && plan.states[edge.target].name == state.name;
+    const auto edge = std::ranges::find_if(plan.edges, [&](const Edge& each) {
+      return each.kind == VarKind::state && plan.states[each.target].name == state.name;
     });
-    if (kept) group.all_reduce(state.value.as<float>(), Reduce::avg);
+    if (edge == plan.edges.end()) continue;
+    if (is_from_rank_sum(plan.worker, edge->value))
+      group.broadcast(state.value.as<float>(), busiest);
+    else
+      group.all_reduce(state.value.as<float>(), Reduce::avg);
   }
 }
 
-void check_same_values(Group& group, const Plan& plan, LocalStore& store, Compared compared) {
+void check_same_values(Group& group, const Plan& plan, LocalStore& store,
+                       std::span<TouchedRows> touched, Compared compared) {
   std::vector<std::string> names;
   std::vector<int64_t> own;
   for (const NamedTensor& tensor : store.persistables()) {
     const bool is_state =
         std::ranges::find(plan.states, tensor.name, &VarDesc::name) != plan.states.end();
-    if (is_state && compared == Compared::parameters) continue;  // of each rank until a pass ends
+    if (is_state && compared == Compared::recent) continue;
     names.push_back(tensor.name);
     own.push_back(static_cast<int64_t>(
         hash64(std::span<const std::byte>(tensor.value.data(), tensor.value.bytes()))));
   }
-  for (size_t i = 0; compared == Compared::rows_too && i < plan.tables.size(); ++i) {
+  for (size_t i = 0; i < plan.tables.size(); ++i) {
     if (store.sparse(i) == nullptr) continue;
-    HashSink hash;
-    store.sparse(i)->save(hash);
+    const uint64_t recent = touched[i].take_hash(*store.sparse(i));
     names.push_back(plan.tables[i].name);
-    own.push_back(static_cast<int64_t>(hash.digest()));
+    own.push_back(
+        static_cast<int64_t>(compared == Compared::all ? all_rows(*store.sparse(i)) : recent));
   }
   const auto ranks = static_cast<size_t>(group.size());
   std::vector<int64_t> all(own.size() * ranks), hashes(ranks);

@@ -5,6 +5,7 @@
 #include "argosy/comm/group.h"
 #include "argosy/fleet/local_store.h"
 #include "argosy/fleet/plan.h"
+#include "argosy/fleet/touched_rows.h"
 
 namespace argosy {
 
@@ -16,13 +17,16 @@ void check_same_text(Group& group, const std::string& text);
 /// `rows` says so on rank 0.
 void take_from_first(Group& group, const Plan& plan, LocalStore& store, bool rows);
 
-/// States with a next value, such as running means, become the mean over ranks.
-void average_states(Group& group, const Plan& plan, LocalStore& store);
+/// States with a next value, such as running means, become the mean over ranks. Those that were
+/// computed over all ranks together become what a rank has that took part in most batches.
+void average_states(Group& group, const Plan& plan, LocalStore& store, uint64_t batches);
 
-/// How much of the tables is compared.
-enum class Compared : uint8_t { parameters, rows_too };
+/// How much is compared: parameters and the rows touched last, or also all rows and states, which
+/// are each rank's own until a pass ends.
+enum class Compared : uint8_t { recent, all };
 /// Throws DataError naming the first parameter or table that is not the same on all ranks, and the
-/// ranks that hold each of its values.
-void check_same_values(Group& group, const Plan& plan, LocalStore& store, Compared compared);
+/// ranks that hold each of its values. `touched`: by table of the plan.
+void check_same_values(Group& group, const Plan& plan, LocalStore& store,
+                       std::span<TouchedRows> touched, Compared compared);
 
 }  // namespace argosy

@@ -14,6 +14,7 @@ namespace argosy {
 
 class Group;
 class PsClient;
+class RankSum;
 
 /// What a batch is fetched for: inference makes no rows and sees those that are missing as zeros.
 enum class Purpose : uint8_t { training, inference };
@@ -42,6 +43,8 @@ class Communicator {
   /// Where a table's gradient should be computed to, so that deliver need not copy it; an empty
   /// tensor: anywhere.
   Tensor place_of(size_t table) const { return table < places_.size() ? places_[table] : Tensor{}; }
+  /// For ops that need the batches of other ranks; null: there are none.
+  RankSum* rank_sum() const { return rank_sum_; }
   /// Between passes: so many threads compute from now on, at most Strategy::threads.
   virtual void set_threads(int threads) = 0;
   /// The batch has been read and will be fetched after those prepared before it.
@@ -67,11 +70,13 @@ class Communicator {
     ranks_ = static_cast<uint64_t>(ranks);
   }
   void set_places(std::vector<Tensor> by_table) { places_ = std::move(by_table); }
+  void set_rank_sum(RankSum* rank_sum) { rank_sum_ = rank_sum; }
 
  private:
   int lookahead_;
   uint64_t passes_ = 0, rank_ = 0, ranks_ = 1;
   std::vector<Tensor> places_;
+  RankSum* rank_sum_ = nullptr;
 };
 
 /// When sums are made: while backward still runs, or after it. automatic: while it runs, unless
@@ -88,7 +93,11 @@ struct CollectiveStrategy {
   double bucket_mb = 0;  // gradients that are summed in one call; 0: chosen by their sizes
   Overlap overlap = Overlap::automatic;
   std::string wire = "f32";    // f32, bf16 or f16: what gradients of parameters are sent as
-  uint64_t check_every = 100;  // steps between two comparisons of all ranks' parameters; 0: never
+  uint64_t check_every = 100;  // steps between two comparisons of all ranks' values; 0: never
+  /// Sums inside of hosts first, then between hosts.
+  bool hierarchical = false;
+  int ranks_per_host = 0;        // that hierarchical sums expect; 0: any number
+  bool sync_batch_norm = false;  // every batch_norm takes its statistics from all ranks' batches
 };
 
 /// How to distribute; what the seeds call DistributedStrategy and runner settings.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "argosy/comm/group.h"
+#include "argosy/fleet/communicator.h"
 #include "argosy/fleet/role.h"
 
 namespace argosy {
@@ -17,5 +18,8 @@ std::optional<GroupOptions> group_from_env(const Getenv& get);
 
 /// Of a rank.
 GroupOptions group_options(const Role& role);
+/// The same as the strategy wants the sums to be made. Throws ConfigError where it asks for a
+/// number of ranks on each host that is not there.
+GroupOptions group_options(const Role& role, const CollectiveStrategy& strategy);
 
 }  // namespace argosy

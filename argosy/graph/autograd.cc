@@ -29,7 +29,8 @@ struct Origin {
   std::vector<Tensor> out = {};
   std::vector<std::weak_ptr<Value>> watched = {};  // outputs whose gradient is kept
   uint64_t number = 0;                             // operators run later have greater ones
-  bool spent = false;                              // backward has freed it
+  std::shared_ptr<RankSum> ranks = {};
+  bool spent = false;  // backward has freed it
 
   ~Origin() { release(); }
   void release();
@@ -76,7 +77,7 @@ std::string explained(const OpDef& op, std::span<const ValuePtr> in, const char*
 }
 
 std::vector<Tensor> run(const OpDef& op, std::span<const ValuePtr> in, const Attrs& attrs,
-                        uint64_t random_seed) {
+                        const ApplyMode& mode) {
   const std::vector<VarType> types = types_of(in);
   std::vector<VarType> results;
   infer(op, {types, attrs, results});
@@ -95,7 +96,7 @@ std::vector<Tensor> run(const OpDef& op, std::span<const ValuePtr> in, const Att
     outputs.push_back(&out.back());
   }
   const FlushDenormals flush;
-  op.run({inputs, outputs, attrs, random_seed});
+  op.run({inputs, outputs, attrs, mode.random_seed, mode.ranks.get()});
   return out;
 }
 
@@ -301,7 +302,8 @@ class Sweep {
   }
 
   void run_gradient(Origin& origin, std::span<const std::optional<Tensor>> douts) {
-    Builder g([](const VarDesc&) -> Tensor { fail("a gradient function asked for a variable"); });
+    Builder g([](const VarDesc&) -> Tensor { fail("a gradient function asked for a variable"); },
+              {.ranks = origin.ranks.get()});
     std::vector<Var> in, out, dout;
     std::vector<bool> needs;
     for (const Origin::Input& input : origin.in) {
@@ -361,7 +363,7 @@ std::vector<ValuePtr> apply(const OpDef& op, std::span<const ValuePtr> in, Attrs
                             const ApplyMode& mode) {
   std::vector<Tensor> out;
   try {
-    out = run(op, in, attrs, mode.random_seed);
+    out = run(op, in, attrs, mode);
   } catch (const ConfigError& e) {
     throw ConfigError(explained(op, in, e.what()));
   } catch (const DataError& e) {
@@ -379,6 +381,7 @@ std::vector<ValuePtr> apply(const OpDef& op, std::span<const ValuePtr> in, Attrs
       origin->in.push_back({value->data, value->trains ? value : nullptr, value->version});
     origin->out = out;
     origin->number = next_number();
+    origin->ranks = mode.ranks;
   }
   std::vector<ValuePtr> values;
   values.reserve(out.size());

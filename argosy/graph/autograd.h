@@ -39,8 +39,9 @@ struct Value {
 };
 
 struct ApplyMode {
-  bool records = true;       // false: results forget where they come from
-  uint64_t random_seed = 0;  // for ops that draw
+  bool records = true;                  // false: results forget where they come from
+  uint64_t random_seed = 0;             // for ops that draw
+  std::shared_ptr<RankSum> ranks = {};  // for ops that need other ranks, and for their gradients
 };
 
 /// Runs an operator now. A result remembers its inputs if one of them trains. Throws ConfigError

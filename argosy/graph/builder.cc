@@ -22,6 +22,10 @@ const Tensor& Var::value() const { return g->value(id); }
 Builder::Builder(Resolve resolve, EagerOptions options)
     : resolve_(std::move(resolve)), options_(options) {}
 
+void Builder::always(std::string op, std::string name, Attr value) {
+  always_.push_back({std::move(op), std::move(name), std::move(value)});
+}
+
 Var Builder::variable(VarDesc desc, SourceLoc at) {
   const LocationScope scope(*this, at);
   check<ConfigError>(!desc.name.empty(), location_, ": an ", argosy::name(desc.kind),
@@ -68,6 +72,8 @@ std::vector<Var> Builder::apply_all(std::string_view op, std::span<const Var> in
             .attrs = std::move(attrs),
             .phase = phase_,
             .at = location_};
+  for (const Setting& setting : always_)
+    if (setting.op == op) node.attrs.set(setting.name, setting.value);
   std::vector<VarType> types, results;
   for (const Var& var : in) {
     check<ConfigError>(var.g == this, location_, ": ", op, ": input ", types.size(),
@@ -105,7 +111,8 @@ void Builder::run(const Node& node, std::span<const VarType> types) {
   for (VarId id : node.in) in.push_back(&values_[id.index()]);
   for (VarId id : node.out) out.push_back(&values_[id.index()]);
   const FlushDenormals flush;
-  node.op->run({in, out, node.attrs, options_.seed.for_node(program_.nodes.size())});
+  node.op->run(
+      {in, out, node.attrs, options_.seed.for_node(program_.nodes.size()), options_.ranks});
   if (options_.check_nan) check_finite(program_, node, out);
 }
 

@@ -47,6 +47,7 @@ class Builder {
   struct EagerOptions {
     RunSeed seed = {};
     bool check_nan = false;
+    RankSum* ranks = nullptr;  // the others that run the program; outlives it
   };
 
   Builder() = default;
@@ -56,6 +57,9 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   bool eager() const { return resolve_ != nullptr; }
+
+  /// From now on the nodes of this op are recorded with this setting.
+  void always(std::string op, std::string name, Attr value);
 
   /// A variable that comes from outside. Asking again for a name gives the same variable, if the
   /// type agrees.
@@ -107,6 +111,11 @@ class Builder {
   Resolve resolve_;             // eager only
   EagerOptions options_;        // eager only
   std::vector<Tensor> values_;  // eager only, by variable
+  struct Setting {
+    std::string op, name;
+    Attr value;
+  };
+  std::vector<Setting> always_;
 };
 
 /// While it lives, nodes are recorded as written at `at`: a layer that adds several nodes opens

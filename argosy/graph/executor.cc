@@ -406,7 +406,8 @@ class Executor::Compiled {
       values_[node.out[0].index()] = Tensor::wrap(source.data(), type.shape, type.dtype);
       return;
     }
-    node.op->run({arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n)});
+    node.op->run(
+        {arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n), options_.ranks});
   }
 
   void run_chain(Step& step, const RunSeed& seed) {
@@ -423,7 +424,8 @@ class Executor::Compiled {
       }
       for (size_t n : step.nodes) {
         const Node& node = program.nodes[n];
-        node.op->run({arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n)});
+        node.op->run(
+            {arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n), options_.ranks});
         if (options_.check_nan) check_finite(program, node, arguments_[n].out);
       }
     }

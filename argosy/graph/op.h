@@ -13,6 +13,7 @@ namespace argosy {
 
 struct GradCtx;  // builder.h
 struct Var;
+class RankSum;  // rank_sum.h
 
 struct VarType {
   Shape shape;
@@ -34,6 +35,7 @@ struct RunCtx {
   std::span<Tensor*const> inputs, outputs;
   const Attrs& attrs;
   uint64_t random_seed = 0;  // a function of (seed, step, node)
+  RankSum* ranks = nullptr;  // null: this process is alone
 
   const Tensor& in(size_t i) const { return *inputs[i]; }
   Tensor& out(size_t i) const { return *outputs[i]; }
@@ -62,6 +64,8 @@ struct OpDef {
   int inputs = 1;  // -1: one or more
   OpTrait trait = OpTrait::none;
   int shape_of = -1;  // the input of which only the shape is read, so that its content may be gone
+  /// How many numbers it adds up over all ranks, in one call; null: it needs no other ranks.
+  size_t (*rank_numbers)(std::span<const VarType> in, const Attrs& attrs) = nullptr;
   void (*infer)(const InferCtx& ctx) = nullptr;
   void (*run)(const RunCtx& ctx) = nullptr;
   /// One Var per input; a null Var where nothing flows back. Without it the op is a constant.

@@ -1,15 +1,28 @@
-// batch_norm(x, scale, bias, mean, variance) {epsilon=1e-5, momentum=0.9, is_test=0}
+// batch_norm(x, scale, bias, mean, variance) {epsilon=1e-5, momentum=0.9, is_test=0, sync=0}
 //   -> (y, new_mean, new_variance, saved_mean, saved_inv_std)
 // y = (x - m) / sqrt(v + epsilon) * scale + bias for each channel, which is axis 1 of x. Training
 // takes m and v (biased) from the batch and moves the running mean and variance towards them by
-// 1 - momentum; a test, and a batch without elements, takes the running ones and leaves them.
+// 1 - momentum; a test, and a batch without elements, takes the running ones and leaves them. With
+// sync=1 the batch is that of all ranks together.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "argosy/graph/rank_sum.h"
 #include "argosy/ops/value_support.h"
 
 namespace argosy::ops {
 namespace {
+
+/// Two for each channel, and how many elements they were made of.
+size_t rank_numbers(std::span<const VarType> in, const Attrs& attrs) {
+  const bool together = attrs.integer("sync") != 0 && attrs.integer("is_test") == 0;
+  return together ? 2 * static_cast<size_t>(in[1].shape[0]) + 1 : 0;
+}
+
+bool is_over_ranks(const RunCtx& c) {
+  return c.ranks != nullptr && c.attrs.integer("sync") != 0 && c.attrs.integer("is_test") == 0;
+}
 
 void infer(const InferCtx& c) {
   expect_float(c, 0);
@@ -94,6 +107,38 @@ void batch_moments(const RunCtx& c, const AxisSpan& span, const Moments<T>& out,
   });
 }
 
+/// The same over the batches of all ranks; false where nobody has an element. Doubles hold the sum
+/// of squares of floats well enough for their variance.
+template <class T>
+bool moments_of_ranks(const RunCtx& c, const AxisSpan& span, const Moments<T>& out, T epsilon) {
+  const size_t channels = span.length;
+  const std::span<double> numbers = c.ranks->room(2 * channels + 1);
+  double *sum = numbers.data(), *squares = sum + channels;
+  const T* x = c.in(0).as<T>().data();
+  vectorized([=] {
+    const auto value = [=](size_t i) { return static_cast<double>(x[i]); };
+    sum_channels(span, sum, [=](size_t i, size_t) { return value(i); });
+    sum_channels(span, squares, [=](size_t i, size_t) { return value(i) * value(i); });
+  });
+  numbers.back() = static_cast<double>(span.outer * span.inner);
+  c.ranks->add_up(numbers);
+  const double count = numbers.back(), momentum = c.attrs.real("momentum", 0.9);
+  if (count == 0) return false;
+  const auto old_mean = c.in(3).as<T>(), old_variance = c.in(4).as<T>();
+  for (size_t k = 0; k < channels; ++k) {
+    const double mean = sum[k] / count;
+    const double variance = std::max(squares[k] / count - mean * mean, 0.0);
+    const auto moved = [&](T old, double now) {
+      return static_cast<T>(momentum * static_cast<double>(old) + (1 - momentum) * now);
+    };
+    out.mean[k] = static_cast<T>(mean);
+    out.inv_std[k] = static_cast<T>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
+    out.new_mean[k] = moved(old_mean[k], mean);
+    out.new_variance[k] = moved(old_variance[k], variance);
+  }
+  return true;
+}
+
 void run(const RunCtx& c) {
   const AxisSpan span(c.in(0).shape(), 1);
   by_float(c.in(0).dtype(), [&](auto zero) {
@@ -101,7 +146,9 @@ void run(const RunCtx& c) {
     const Moments<T> moments{c.out(1).as<T>().data(), c.out(2).as<T>().data(),
                              c.out(3).as<T>().data(), c.out(4).as<T>().data()};
     const auto epsilon = static_cast<T>(c.attrs.real("epsilon", 1e-5));
-    if (c.attrs.integer("is_test") != 0 || c.in(0).numel() == 0) {
+    if (is_over_ranks(c)) {
+      if (!moments_of_ranks(c, span, moments, epsilon)) keep_moments(c, moments, epsilon);
+    } else if (c.attrs.integer("is_test") != 0 || c.in(0).numel() == 0) {
       keep_moments(c, moments, epsilon);
     } else {
       batch_moments(c, span, moments, epsilon);
@@ -121,6 +168,29 @@ void infer_grad(const InferCtx& c) {
   if (c.attrs.integer("x_grad") != 0) c.out.push_back(c.in[0]);
 }
 
+/// The sums over channels that dx is centred with, and one by the number of their elements.
+template <class T>
+struct Centre {
+  const T *dy, *dy_normal;
+  T share;
+};
+
+size_t grad_rank_numbers(std::span<const VarType> in, const Attrs& attrs) {
+  return attrs.integer("x_grad") != 0 ? rank_numbers(in, attrs) : 0;
+}
+
+/// Over the batches of all ranks, from the sums over this one's.
+template <class T>
+Centre<double> centre_of_ranks(const RunCtx& c, size_t count, const T* dbias, const T* dscale) {
+  const size_t channels = static_cast<size_t>(c.in(1).numel());
+  const std::span<double> numbers = c.ranks->room(2 * channels + 1);
+  std::copy_n(dbias, channels, numbers.begin());
+  std::copy_n(dscale, channels, numbers.begin() + static_cast<ptrdiff_t>(channels));
+  numbers.back() = static_cast<double>(count);
+  c.ranks->add_up(numbers);
+  return {numbers.data(), numbers.data() + channels, 1 / std::max(numbers.back(), 1.0)};
+}
+
 // (x, scale, mean, inv_std, dy) -> (dscale, dbias), with x_grad=1 also dx
 void run_grad(const RunCtx& c) {
   const AxisSpan span(c.in(0).shape(), 1);
@@ -132,21 +202,26 @@ void run_grad(const RunCtx& c) {
             *dy = c.in(4).as<T>().data();
     T *dscale = c.out(0).as<T>().data(), *dbias = c.out(1).as<T>().data();
     T* dx = c.outputs.size() > 2 ? c.out(2).as<T>().data() : nullptr;
+    const auto normal = [=](size_t i, size_t k) { return (x[i] - mean[k]) * inv_std[k]; };
     vectorized([=] {
-      const auto normal = [=](size_t i, size_t k) { return (x[i] - mean[k]) * inv_std[k]; };
       sum_channels(span, dscale, [=](size_t i, size_t k) { return dy[i] * normal(i, k); });
       sum_channels(span, dbias, [=](size_t i, size_t) { return dy[i]; });
-      if (dx == nullptr) return;
-      if (fixed) {
+      if (dx != nullptr && fixed)
         map_channels(span, dx, [=](size_t i, size_t k) { return dy[i] * (inv_std[k] * scale[k]); });
-        return;
-      }
-      const T share = 1 / static_cast<T>(span.outer * span.inner);
-      map_channels(span, dx, [=](size_t i, size_t k) {
-        const T centred = dy[i] - dbias[k] * share - normal(i, k) * (dscale[k] * share);
-        return centred * (inv_std[k] * scale[k]);
-      });
     });
+    if (dx == nullptr || fixed) return;
+    const auto write_dx = [=](const auto& centre) {
+      vectorized([=] {
+        map_channels(span, dx, [=](size_t i, size_t k) {
+          const T lowered = static_cast<T>(centre.dy[k] * centre.share);
+          const T tilted = static_cast<T>(centre.dy_normal[k] * centre.share);
+          return (dy[i] - lowered - normal(i, k) * tilted) * (inv_std[k] * scale[k]);
+        });
+      });
+    };
+    const size_t count = span.outer * span.inner;
+    if (is_over_ranks(c)) return write_dx(centre_of_ranks(c, count, dbias, dscale));
+    write_dx(Centre<T>{dbias, dscale, 1 / static_cast<T>(count)});
   });
 }
 
@@ -155,6 +230,7 @@ std::vector<Var> grad(const GradCtx& c) {
     check<ConfigError>(!c.dout[i], "batch_norm: only y has a gradient, result ", i, " has none");
   if (!c.needs[0] && !c.needs[1] && !c.needs[2]) return std::vector<Var>(c.in.size());
   Attrs attrs{{"is_test", c.attrs.integer("is_test")}, {"x_grad", int64_t{c.needs[0]}}};
+  if (c.attrs.integer("sync") != 0) attrs.set("sync", int64_t{1});
   const std::array in{c.in[0], c.in[1], c.out[3], c.out[4], c.dout[0]};
   const auto out = c.g.apply_all("batch_norm_grad", in, std::move(attrs));
   return {c.needs[0] ? out[2] : Var{}, out[0], out[1], {}, {}};
@@ -176,6 +252,7 @@ std::vector<OpExample> examples() {
                    {{{5, 4}, DType::f64}, c3, c4, c4, c4},
                    {{{5, 4}, DType::f64}, c4, c4, c4, {{4}, DType::f32}}};
   return {first, example(random_tensor({2, 3, 5}), {{"momentum", 0.5}, {"epsilon", 0.1}}),
+          example(random_tensor({5, 4}), {{"sync", int64_t{1}}}),
           example(random_tensor({5, 4}), {{"is_test", int64_t{1}}}),
           example(random_tensor({2, 3, 2, 2}), {{"is_test", int64_t{1}}})};
 }
@@ -186,11 +263,16 @@ std::vector<OpDef> batch_norm() {
   return {{.name = "batch_norm",
            .inputs = 5,
            .trait = OpTrait::inplace,
+           .rank_numbers = rank_numbers,
            .infer = infer,
            .run = run,
            .grad = grad,
            .examples = examples},
-          {.name = "batch_norm_grad", .inputs = 5, .infer = infer_grad, .run = run_grad}};
+          {.name = "batch_norm_grad",
+           .inputs = 5,
+           .rank_numbers = grad_rank_numbers,
+           .infer = infer_grad,
+           .run = run_grad}};
 }
 
 }  // namespace argosy::ops

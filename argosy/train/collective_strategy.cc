@@ -37,7 +37,50 @@ RulePair lamb_of(const LambConfigs& configs, const std::string& rule) {
   return {text(configs.lamb_weight_decay), text(0)};
 }
 
+/// docs/reference/strategies.md says what goes together.
+void refuse_pairs(const DistributedStrategy& strategy) {
+  const auto refuse = [](const char* a, bool a_is_on, const char* b, bool b_is_on,
+                         const char* why) {
+    check<ConfigError>(!a_is_on || !b_is_on, "strategy.", a, " and strategy.", b,
+                       " do not go together: ", why);
+  };
+  refuse("lars", strategy.lars, "lamb", strategy.lamb, "each is a rule of its own");
+  refuse("fuse_all_reduce_ops=false", !strategy.fuse_all_reduce_ops, "fuse_grad_size_in_MB",
+         strategy.fuse_grad_size_in_MB.has_value(), "without buckets there is no size of them");
+  refuse("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, "deterministic",
+         strategy.deterministic, "sums inside of hosts are not in the order of ranks");
+  refuse("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, "fp16_allreduce",
+         strategy.fp16_allreduce, "half floats are added up by the rank that takes their slice");
+  check<ConfigError>(strategy.hierarchical_allreduce_inter_nranks > 0,
+                     "hierarchical_allreduce_inter_nranks is ",
+                     strategy.hierarchical_allreduce_inter_nranks, ", expected 1 or more");
+  check<ConfigError>(
+      strategy.hierarchical_allreduce_inter_nranks == 1 || strategy.use_hierarchical_allreduce,
+      "hierarchical_allreduce_inter_nranks is ", strategy.hierarchical_allreduce_inter_nranks,
+      ", expected 1 where use_hierarchical_allreduce is false");
+}
+
 }  // namespace
+
+void refuse_what_is_not_there(const DistributedStrategy& strategy) {
+  const std::pair<const char*, bool> fields[] = {{"amp", strategy.amp},
+                                                 {"recompute", strategy.recompute},
+                                                 {"localsgd", strategy.localsgd},
+                                                 {"adaptive_localsgd", strategy.adaptive_localsgd},
+                                                 {"dgc", strategy.dgc},
+                                                 {"sharding", strategy.sharding},
+                                                 {"pipeline", strategy.pipeline},
+                                                 {"tensor_parallel", strategy.tensor_parallel},
+                                                 {"elastic", strategy.elastic},
+                                                 {"asp", strategy.asp},
+                                                 {"heter_ccl_mode", strategy.heter_ccl_mode},
+                                                 {"adam_d2sum", strategy.adam_d2sum},
+                                                 {"is_fl_ps_mode", strategy.is_fl_ps_mode},
+                                                 {"with_coordinator", strategy.with_coordinator},
+                                                 {"auto", strategy.auto_}};
+  for (const auto& [name, is_on] : fields)
+    check<ConfigError>(!is_on, "strategy.", name, " is not supported");
+}
 
 Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads) {
   const GradientMergeConfigs& merge = strategy.gradient_merge_configs;
@@ -51,8 +94,8 @@ Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads
   check<ConfigError>(
       strategy.fp16_allreduce_type == "bf16" || strategy.fp16_allreduce_type == "f16",
       "fp16_allreduce_type is '", strategy.fp16_allreduce_type, "', expected bf16 or f16");
-  check<ConfigError>(!strategy.lars || !strategy.lamb,
-                     "strategy.lars and strategy.lamb are both on, expected one of them");
+  refuse_what_is_not_there(strategy);
+  refuse_pairs(strategy);
   Strategy result;
   result.mode = "collective";
   result.threads = threads;
@@ -66,6 +109,10 @@ Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads
   own.fuse = strategy.fuse_all_reduce_ops;
   own.bucket_mb = strategy.fuse_grad_size_in_MB.value_or(0);
   if (strategy.fp16_allreduce) own.wire = strategy.fp16_allreduce_type;
+  own.sync_batch_norm = strategy.sync_batch_norm;
+  own.hierarchical = strategy.use_hierarchical_allreduce;
+  if (strategy.hierarchical_allreduce_inter_nranks > 1)
+    own.ranks_per_host = strategy.hierarchical_allreduce_inter_nranks;
   return result;
 }
 

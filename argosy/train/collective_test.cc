@@ -2,23 +2,18 @@
 // process that accumulates the same batches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
-#include "argosy/base/rng.h"
-#include "argosy/base/test_support.h"
 #include "argosy/comm/test_rank_process.h"
-#include "argosy/data/file_dataset.h"
-#include "argosy/net/env.h"
-#include "argosy/nn/layers.h"
-#include "argosy/train/test_outcomes.h"
-#include "argosy/train/trainer.h"
+#include "argosy/fleet/local_store.h"
+#include "argosy/train/test_ranks.h"
 
 namespace argosy {
 namespace {
-
-constexpr size_t kBatch = 8, kBatches = 20;  // of each rank
 
 ModelOutputs dense_model(Builder& g) {
   const Var x = g.input("x", {{-1, 12}});
@@ -28,122 +23,6 @@ ModelOutputs dense_model(Builder& g) {
   return {.loss = nn::softmax_loss(logits, label),
           .metrics = {{"acc", nn::accuracy(logits, label)}}};
 }
-
-ModelOutputs plain_model(Builder& g, int64_t hidden) {
-  const Var x = g.input("x", {{-1, 12}});
-  const Var label = g.input("label", {{-1, 1}, DType::i64});
-  const Var h = nn::mlp(x, std::array<int64_t, 1>{hidden}, "tanh", "fc");
-  return {.loss = nn::softmax_loss(nn::linear(h, 3, "out"), label)};
-}
-ModelOutputs plain(Builder& g) { return plain_model(g, 16); }
-
-/// Two tables over the same slots.
-ModelOutputs sparse_model(Builder& g) {
-  const std::vector<std::string> slots = {"a", "b"};
-  const Var label = g.input("label", {{-1, 1}});
-  const Var wide = nn::sum_slots(nn::embedding(g, slots, "wide", 1), 1);
-  const Var rows = nn::embedding(g, slots, "rows", 4, {.init = "uniform(-0.3, 0.3)"});
-  const Var x = nn::concat(std::array{rows, g.input("x", {{-1, 2}})});
-  const Var hidden = nn::mlp(x, std::array<int64_t, 2>{32, 16}, "relu", "fc");
-  const Var logit = wide + nn::linear(hidden, 1, "out");
-  return {.loss = nn::logistic_loss(logit, label)};
-}
-
-/// Instances of a rank; the label follows from the values.
-Feeds arrays_of(int rank, size_t rows) {
-  const RandomStream random(31 + static_cast<uint64_t>(rank));
-  Tensor x({static_cast<int64_t>(rows), 12}), label({static_cast<int64_t>(rows), 1}, DType::i64);
-  for (size_t i = 0; i < rows; ++i) {
-    float sum = 0;
-    for (size_t j = 0; j < 12; ++j) {
-      const auto value = static_cast<float>(random.normal(i * 12 + j));
-      x.as<float>()[i * 12 + j] = value;
-      sum += j % 2 == 0 ? value : -value;
-    }
-    label.as<int64_t>()[i] = sum < -1 ? 0 : sum < 1 ? 1 : 2;
-  }
-  return {{"x", x}, {"label", label}};
-}
-
-std::unique_ptr<Dataset> dense_data(int rank, size_t batches = kBatches, size_t batch = kBatch) {
-  return array_dataset(arrays_of(rank, batches * batch), {.batch_size = batch, .shuffle = false});
-}
-
-Outcome train(Trainer& trainer, Dataset& data, int epochs = 2) {
-  std::vector<double> losses;
-  trainer.fit(data, {.epochs = epochs,
-                     .on_step =
-                         [&](const Progress& progress) {
-                           losses.push_back(progress.metric("loss"));
-                           return Next::go_on;
-                         },
-                     .show = nullptr});
-  trainer.leave();
-  Outcome result = outcome_of(trainer);
-  result.losses = std::move(losses);
-  return result;
-}
-
-double greatest_difference(const Outcome& a, const Outcome& b) {
-  double worst = 0;
-  for (size_t i = 0; i < a.values.size(); ++i) {
-    if (a.values[i].value.dtype() != DType::f32) continue;
-    const auto x = a.values[i].value.as<float>(), y = b.values[i].value.as<float>();
-    for (size_t j = 0; j < x.size(); ++j)
-      worst = std::max(worst, std::abs(static_cast<double>(x[j]) - static_cast<double>(y[j])));
-  }
-  return worst;
-}
-
-TrainerOptions options_of(const std::string& rule, GraphMode graph = GraphMode::recorded) {
-  TrainerOptions result;
-  result.optimizer = {.rule = rule, .learning_rate = "0.02"};
-  result.graph = graph;
-  result.seed = 5;
-  return result;
-}
-
-using Change = std::function<void(TrainerOptions&, int rank)>;
-
-/// What each rank of a group has made with `data(rank)`.
-template <class Data>
-std::vector<Outcome> train_ranks(const Model& model, const TrainerOptions& options, int ranks,
-                                 const Data& data, const Change& change = {},
-                                 const std::string& backend = "inproc", int epochs = 2) {
-  const auto env = real_env();
-  std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
-  TestRanks test(ranks);
-  auto groups = inproc_groups(*env, ranks, std::chrono::seconds(60));
-  on_threads(ranks, [&](int rank) {
-    std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
-    if (backend != "inproc") {
-      GroupOptions own = test.options(rank, backend);
-      own.deterministic = true;
-      group = connect_group(*env, own);
-    }
-    TrainerOptions own = options;
-    own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    if (change) change(own, rank);
-    Trainer trainer(*env, model, own);
-    const std::unique_ptr<Dataset> set = data(trainer.plan(), rank);
-    outcomes[static_cast<size_t>(rank)] = train(trainer, *set, epochs);
-  });
-  return outcomes;
-}
-
-template <class Data>
-Outcome train_alone(const Model& model, TrainerOptions options, int ranks, const Data& data) {
-  const auto env = real_env();
-  options.strategy.accumulate = ranks;
-  Trainer trainer(*env, model, options);
-  std::vector<std::unique_ptr<Dataset>> sets;
-  for (int rank = 0; rank < ranks; ++rank) sets.push_back(data(trainer.plan(), rank));
-  InTurn all(std::move(sets));
-  return train(trainer, all);
-}
-
-std::unique_ptr<Dataset> dense_of(const Plan&, int rank) { return dense_data(rank); }
 
 const Change kDeterministic = [](TrainerOptions& options, int) {
   options.strategy.collective.deterministic = true;
@@ -193,32 +72,31 @@ TEST(Collective, TheFastWayIsAsGoodUpToRounding) {
   expect_same_bits(together[0], together[2]);
 }
 
-TEST(Collective, TheFirstLossesAreThoseOfTheLargeBatch) {
-  constexpr int kRanks = 2;
+struct LargeBatch : testing::TestWithParam<std::tuple<int, GraphMode>> {
+  int ranks() const { return std::get<0>(GetParam()); }
+  GraphMode graph() const { return std::get<1>(GetParam()); }
+};
+
+constexpr std::array kTolerances = {std::pair{"sgd", 1e-5}, std::pair{"adam", 1e-4}};
+
+TEST_P(LargeBatch, HasTheFirstLossesOfRanksThatTrainAnMlp) {
   const auto env = real_env();
-  for (const auto& [rule, tolerance] : {std::pair{"sgd", 1e-5}, std::pair{"adam", 1e-4}}) {
-    // Batch t of the large data set is batch t of every rank.
-    Feeds large = {{"x", Tensor({kRanks * kBatch * kBatches, 12})},
-                   {"label", Tensor({kRanks * kBatch * kBatches, 1}, DType::i64)}};
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const Feeds part = arrays_of(rank, kBatch * kBatches);
-      for (const auto& [name, array] : part) {
-        const size_t bytes = array.bytes() / kBatches;
-        for (size_t t = 0; t < kBatches; ++t)
-          std::memcpy(large.at(name).data() + (t * kRanks + static_cast<size_t>(rank)) * bytes,
-                      array.data() + t * bytes, bytes);
-      }
-    }
-    Trainer trainer(*env, plain, options_of(rule));
-    const auto data = array_dataset(large, {.batch_size = kRanks * kBatch, .shuffle = false});
-    const Outcome alone = train(trainer, *data);
-    const auto together = train_ranks(plain, options_of(rule), kRanks, dense_of);
-    for (size_t i = 0; i < kBatches; ++i) {
-      const double mean = (together[0].losses[i] + together[1].losses[i]) / kRanks;
-      EXPECT_NEAR(mean, alone.losses[i], tolerance * alone.losses[i]) << rule << " step " << i;
-    }
+  for (const auto& [rule, tolerance] : kTolerances) {
+    Trainer trainer(*env, plain, options_of(rule, graph()));
+    const Outcome alone = train(trainer, *large_data(ranks()));
+    expect_losses(train_ranks(plain, options_of(rule, graph()), ranks(), dense_of), alone,
+                  tolerance);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Collective, LargeBatch,
+                         testing::Combine(testing::Values(2, 3),
+                                          testing::Values(GraphMode::recorded, GraphMode::eager)),
+                         [](const auto& info) {
+                           return std::to_string(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) == GraphMode::recorded ? "Recorded"
+                                                                                  : "Eager");
+                         });
 
 /// One process makes steps of two batches while both ranks have some, then of one.
 TEST(Collective, RanksWithoutDataCountForNothing) {
@@ -283,6 +161,100 @@ TEST(Collective, RanksThatTrainDifferentThingsAreRefused) {
       "fc.0.w' on rank 0 and 'bucket of 32 floats: out.b' on rank 1");
 }
 
+/// Both sides of whatever the strategy says.
+TEST(Collective, RanksWithOtherStrategiesAreRefused) {
+  const auto first_line = [](const char* rank_0, const char* rank_1) {
+    return std::string("ranks 0 and 1 do not train the same: line 1 is 'collective: ") + rank_0 +
+           "' on rank 0 and 'collective: " + rank_1 + "' on rank 1";
+  };
+  constexpr const char* kUsual =
+      "gradients mean, sent as f32, 1 batch a step (mean), compared every 100 steps";
+  const auto refused = [&](const std::function<void(Strategy&)>& change) {
+    return refusal(plain, [&](TrainerOptions& own, int rank) {
+      if (rank == 1) change(own.strategy);
+    });
+  };
+  EXPECT_EQ(refused([](Strategy& own) { own.accumulate = 4; }),
+            first_line(kUsual,
+                       "gradients mean, sent as f32, 4 batches a step (mean), compared "
+                       "every 100 steps"));
+  EXPECT_EQ(refused([](Strategy& own) { own.collective.wire = "f16"; }),
+            first_line(kUsual,
+                       "gradients mean, sent as f16, 1 batch a step (mean), compared "
+                       "every 100 steps"));
+  EXPECT_EQ(refused([](Strategy& own) { own.collective.scale = GradientScale::sum; }),
+            first_line(kUsual,
+                       "gradients sum, sent as f32, 1 batch a step (mean), compared every "
+                       "100 steps"));
+  EXPECT_EQ(refused([](Strategy& own) { own.collective.deterministic = true; }),
+            first_line(kUsual,
+                       "gradients mean deterministic, sent as f32, 1 batch a step (mean), "
+                       "compared every 100 steps"));
+  EXPECT_EQ(refused([](Strategy& own) { own.collective.check_every = 7; }),
+            first_line(kUsual,
+                       "gradients mean, sent as f32, 1 batch a step (mean), compared "
+                       "every 7 steps"));
+}
+
+/// What each of two ranks ends with where rank 1 goes wrong by itself; "": it was done.
+std::array<std::string, 2> ends_of(const std::function<void(Trainer&, int rank)>& work,
+                                   const Change& change = {}) {
+  const auto env = real_env();
+  auto groups = inproc_groups(*env, 2, std::chrono::seconds(60));
+  std::array<std::string, 2> ends;
+  on_threads(2, [&](int rank) {
+    std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+    TrainerOptions own = options_of("sgd");
+    own.strategy.mode = "collective";
+    own.connect = [&](const Plan&) {
+      return Wires{.servers = {}, .group = std::exchange(group, nullptr)};
+    };
+    if (change) change(own, rank);
+    try {
+      Trainer trainer(*env, plain, own);
+      work(trainer, rank);
+    } catch (const std::exception& e) {
+      ends[static_cast<size_t>(rank)] = e.what();
+    }
+  });
+  return ends;
+}
+
+TEST(Collective, ARankThatFailsInTheMiddleOfBackwardIsNamed) {
+  const auto ends = ends_of(
+      [](Trainer& trainer, int rank) {
+        Feeds arrays = arrays_of(rank, kBatch * kBatches);
+        if (rank == 1) arrays.at("x").as<float>()[5 * kBatch * 12] = NAN;
+        const auto data = array_dataset(arrays, {.batch_size = kBatch, .shuffle = false});
+        train(trainer, *data);
+      },
+      [](TrainerOptions& own, int) { own.check_nan = true; });
+  EXPECT_NE(ends[1].find("NaN or infinity in "), std::string::npos) << ends[1];
+  EXPECT_NE(ends[0].find("rank 1 has left"), std::string::npos) << ends[0];
+}
+
+TEST(Collective, ARankThatTrainsFewerPassesIsNamed) {
+  const auto ends = ends_of([](Trainer& trainer, int rank) {
+    const auto data = dense_data(rank);
+    trainer.fit(*data, {.epochs = rank == 0 ? 3 : 1, .show = nullptr});
+  });
+  EXPECT_EQ(ends[1], "");
+  EXPECT_NE(ends[0].find("rank 1 has left"), std::string::npos) << ends[0];
+}
+
+/// It takes part in the steps of the others until the pass ends.
+TEST(Collective, ARankThatStopsEarlyHoldsNobodyUp) {
+  const auto ends = ends_of([](Trainer& trainer, int rank) {
+    const auto data = dense_data(rank);
+    trainer.fit(*data, {.on_step =
+                            [&](const Progress& progress) {
+                              return rank == 1 && progress.step == 3 ? Next::stop : Next::go_on;
+                            },
+                        .show = nullptr});
+  });
+  EXPECT_EQ(ends, (std::array<std::string, 2>{}));
+}
+
 TEST(Collective, ADivergenceNamesTheParameterAndTheRanks) {
   const auto env = real_env();
   auto groups = inproc_groups(*env, 3, std::chrono::seconds(60));
@@ -315,36 +287,6 @@ TEST(Collective, ADivergenceNamesTheParameterAndTheRanks) {
   }
 }
 
-/// Clicks, whose keys overlap between ranks.
-class SparseRanks : public testing::Test {
- protected:
-  SparseRanks() {
-    for (uint64_t rank = 0; rank < 3; ++rank) {
-      const RandomStream random(7 + rank);
-      std::string text;
-      for (uint64_t i = 0; i < kBatch * kBatches; ++i)
-        text += "1 " + std::to_string(random.below(3 * i, 90)) + " 1 " +
-                std::to_string(random.below(3 * i + 1, 90)) + " 2 0.25 " +
-                std::to_string(random.uniform(3 * i + 2)) + " 1 " + (i % 3 == 0 ? "1\n" : "0\n");
-      files_.push_back(folder_.write("part-" + std::to_string(rank), text));
-    }
-  }
-  auto data() const {
-    return [this](const Plan& plan, int rank) -> std::unique_ptr<Dataset> {
-      return std::make_unique<QueueDataset>(
-          plan.layout, FileOptions{.files = {files_[static_cast<size_t>(rank)]},
-                                   .slots = {{"a", SlotKind::ids, 1},
-                                             {"b", SlotKind::ids, 1},
-                                             {"x", SlotKind::floats, 2},
-                                             {"label", SlotKind::floats, 1}},
-                                   .batch_size = kBatch});
-    };
-  }
-
-  TestFolder folder_;
-  std::vector<std::string> files_;
-};
-
 TEST_F(SparseRanks, GiveTheBitsOfOneProcessThatAccumulates) {
   for (const int ranks : {1, 2, 3}) {
     const TrainerOptions options = options_of("adam");
@@ -352,6 +294,85 @@ TEST_F(SparseRanks, GiveTheBitsOfOneProcessThatAccumulates) {
     const auto together = train_ranks(sparse_model, options, ranks, data(), kDeterministic);
     for (const Outcome& rank : together) expect_same_bits(alone, rank);
   }
+}
+
+/// On this rank alone.
+void disturb_rows(Trainer& trainer, const std::string& table) {
+  auto& store = dynamic_cast<LocalStore&>(trainer.communicator().store());
+  TableRows rows = store.rows(table);
+  for (float& value : rows.rows.as<float>()) value += 1;
+  const auto spec = std::ranges::find(trainer.plan().tables, table, &TableSpec::name);
+  store.sparse(static_cast<size_t>(spec - trainer.plan().tables.begin()))
+      ->assign(rows.keys, rows.rows.as<float>());
+}
+
+/// Rows that were pushed are compared at the next look, long before the pass ends.
+TEST_F(SparseRanks, NameATableWhoseRowsAreNotTheSame) {
+  const auto env = real_env();
+  auto groups = inproc_groups(*env, 2, std::chrono::seconds(60));
+  std::array<std::string, 2> messages;
+  on_threads(2, [&](int rank) {
+    const std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+    TrainerOptions own = options_of("sgd");
+    own.strategy.mode = "collective";
+    own.strategy.collective.check_every = 5;
+    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
+    Trainer trainer(*env, sparse_model, own);
+    const auto set = data()(trainer.plan(), rank);
+    messages[static_cast<size_t>(rank)] = message_of<DataError>([&] {
+      trainer.fit(*set, {.on_step =
+                             [&](const Progress& progress) {
+                               if (rank == 1 && progress.step == 7) disturb_rows(trainer, "rows");
+                               return Next::go_on;
+                             },
+                         .show = nullptr});
+    });
+  });
+  for (const std::string& message : messages)
+    EXPECT_EQ(message.find("'rows' is not the same on all ranks after step 10: rank 0 has"), 0U)
+        << message;
+}
+
+TEST_F(SparseRanks, HaveTheFirstLossesOfTheLargeBatch) {
+  const auto env = real_env();
+  for (const GraphMode graph : {GraphMode::recorded, GraphMode::eager})
+    for (const auto& [rule, tolerance] : kTolerances) {
+      const TrainerOptions options = options_of(rule, graph);
+      Trainer trainer(*env, sparse_model, options);
+      const Outcome alone = train(trainer, *large_clicks(trainer.plan(), 2));
+      expect_losses(train_ranks(sparse_model, options, 2, data()), alone, tolerance);
+    }
+}
+
+/// Steps of two batches of each of two ranks are steps of four of one process.
+TEST_F(SparseRanks, MergeBatchesAsOneProcessThatAccumulatesThem) {
+  for (const char* rule : {"sgd", "adam"}) {
+    const TrainerOptions options = options_of(rule);
+    const Outcome alone = train_alone(sparse_model, options, 4, [&](const Plan& plan, int turn) {
+      return share_of(data()(plan, turn % 2), {static_cast<size_t>(turn / 2), 2});
+    });
+    const auto merged = [&](bool mean) {
+      return train_ranks(sparse_model, options, 2, data(), [&](TrainerOptions& own, int) {
+        own.strategy.accumulate = 2;
+        own.strategy.accumulate_mean = mean;
+      });
+    };
+    const auto together = merged(true);
+    expect_same_bits(together[0], together[1]);
+    EXPECT_LT(greatest_difference(alone, together[0]), 1e-4) << rule;
+    EXPECT_LT(greatest_row_difference(alone, together[0]), 1e-4) << rule;
+    EXPECT_GT(greatest_row_difference(alone, merged(false)[0]), 1e-4) << rule;
+  }
+}
+
+/// 20 batches in steps of 3: the last step of a pass has two, and so does one process.
+TEST_F(SparseRanks, MakeAStepOfMergedBatchesThatAreLeft) {
+  const TrainerOptions options = options_of("sgd");
+  const auto together = train_ranks(
+      sparse_model, options, 2, data(),
+      [](TrainerOptions& own, int) { own.strategy.accumulate = 3; }, "inproc", 1);
+  expect_same_bits(together[0], together[1]);
+  EXPECT_EQ(together[0].values.back().value.as<int64_t>()[0], 7);
 }
 
 TEST(CollectiveStrategies, SumIsTheMeanTimesTheRanks) {

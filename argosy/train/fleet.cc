@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -28,19 +27,23 @@ std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
   return result;
 }
 
-/// None of these is silently left out where servers train.
-void refuse_of_ranks(const DistributedStrategy& strategy) {
-  const std::array<std::pair<const char*, bool>, 7> fields = {
-      {{"gradient_merge", strategy.gradient_merge},
-       {"gradient_scale", strategy.gradient_scale != "avg"},
-       {"fp16_allreduce", strategy.fp16_allreduce},
-       {"fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB.has_value()},
-       {"lars", strategy.lars},
-       {"lamb", strategy.lamb},
-       {"deterministic", strategy.deterministic}}};
-  for (const auto& [name, is_on] : fields)
-    check<ConfigError>(!is_on, "strategy.", name,
-                       " is for ranks that train without servers, and there are servers");
+/// None of these is silently left out where no ranks train.
+void refuse_of_ranks(const DistributedStrategy& strategy, const char* but) {
+  const auto refuse = [but](const char* name, bool is_set) {
+    check<ConfigError>(!is_set, "strategy.", name, " is for ranks that train without servers, ",
+                       but);
+  };
+  refuse("gradient_merge", strategy.gradient_merge);
+  refuse("gradient_scale", strategy.gradient_scale != "avg");
+  refuse("fp16_allreduce", strategy.fp16_allreduce);
+  refuse("fuse_all_reduce_ops=false", !strategy.fuse_all_reduce_ops);
+  refuse("fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB.has_value());
+  refuse("lars", strategy.lars);
+  refuse("lamb", strategy.lamb);
+  refuse("deterministic", strategy.deterministic);
+  refuse("sync_batch_norm", strategy.sync_batch_norm);
+  refuse("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce);
+  refuse("hierarchical_allreduce_inter_nranks", strategy.hierarchical_allreduce_inter_nranks != 1);
 }
 
 }  // namespace
@@ -58,7 +61,8 @@ Strategy strategy_of(const DistributedStrategy& strategy, int threads) {
                      configs.max_merge_var_num, ", expected 1 or more");
   check<ConfigError>(configs.send_queue_size > 0, "a_sync_configs.send_queue_size is ",
                      configs.send_queue_size, ", expected 1 or more");
-  refuse_of_ranks(strategy);
+  refuse_what_is_not_there(strategy);
+  refuse_of_ranks(strategy, "and there are servers");
   Strategy result;
   result.threads = threads;
   result.max_merge = configs.max_merge_var_num;
@@ -145,6 +149,8 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
     launch_barrier_ = strategy.a_sync_configs.launch_barrier;
     options.connect = [this](const Plan& plan) { return connect(plan); };
   } else {
+    refuse_what_is_not_there(strategy);
+    refuse_of_ranks(strategy, "which init(is_collective) makes of this process");
     options.strategy.mode = "local";
     options.connect = {};
   }
@@ -156,9 +162,7 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
 Group& Fleet::group() {
   if (group_ != nullptr) return *group_;
   if (role().is_rank()) {
-    GroupOptions options = group_options(role());
-    options.deterministic = options_.strategy.collective.deterministic;
-    group_ = connect_group(env_, options);
+    group_ = connect_group(env_, group_options(role(), options_.strategy.collective));
   } else {
     group_ = std::move(inproc_groups(env_, 1).front());
   }

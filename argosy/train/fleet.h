@@ -79,8 +79,21 @@ struct DistributedStrategy {
   LarsConfigs lars_configs = {};
   bool lamb = false;  // adam becomes lamb
   LambConfigs lamb_configs = {};
-  bool deterministic = false;  // the bits of one process that accumulates all ranks' batches
+  /// Sums in the order of ranks: the same bits on every backend, and by themselves those of one
+  /// process that accumulates all ranks' batches.
+  bool deterministic = false;
+  bool sync_batch_norm = false;                 // statistics of a batch over all ranks
+  bool use_hierarchical_allreduce = false;      // sums inside of hosts, then between them
+  int hierarchical_allreduce_inter_nranks = 1;  // above 1: what every host must have
+
+  // Not there: to switch one on is an error that says so.
+  bool amp = false, recompute = false, localsgd = false, adaptive_localsgd = false, dgc = false,
+       sharding = false, pipeline = false, tensor_parallel = false, elastic = false, asp = false,
+       heter_ccl_mode = false, adam_d2sum = false, is_fl_ps_mode = false, with_coordinator = false,
+       auto_ = false;
 };
+/// Throws ConfigError naming a field that is switched on and not there.
+void refuse_what_is_not_there(const DistributedStrategy& strategy);
 /// With servers. Throws ConfigError naming the fields that do not go together.
 Strategy strategy_of(const DistributedStrategy& strategy, int threads = 1);
 /// Of ranks.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/graph/rank_sum.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
 
@@ -60,9 +61,16 @@ struct Trainer::Epoch {
   }
 };
 
+namespace {
+
+void sync_batch_norms(Builder& g) { g.always("batch_norm", "sync", int64_t{1}); }
+
+}  // namespace
+
 RecordedModel record(const Model& model, const TrainerOptions& options) {
   RecordedModel result;
   Builder g;
+  if (options.strategy.collective.sync_batch_norm) sync_batch_norms(g);
   const ModelOutputs outputs = model(g);
   check<ConfigError>(outputs.loss || !g.program().nodes.empty(), "the model gave back no loss");
   const auto publish = [&](const std::string& name, Var var) {
@@ -112,6 +120,9 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   const bool one_batch = strategy.mode == "sync" || strategy.mode == "collective";
   if (one_batch && threads > 1 && options_.chunks == 0) options_.chunks = threads;
   if (options_.chunks > 0) strategy.threads = 1;
+  check<ConfigError>(options_.chunks == 0 || rank_sum_sizes(plan_.worker).empty(),
+                     "sync_batch_norm: the threads of a rank share a batch in ", options_.chunks,
+                     " chunks, expected one thread");
   communicator_ =
       make_communicator(plan_, strategy, options_.connect ? options_.connect(plan_) : Wires{});
   if (options_.chunks > 0) {
@@ -132,7 +143,8 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
 Trainer::~Trainer() = default;
 
 Executor Trainer::make_executor(Program program) const {
-  Executor executor(std::move(program), {.check_nan = options_.check_nan});
+  Executor executor(std::move(program),
+                    {.check_nan = options_.check_nan, .ranks = communicator_->rank_sum()});
   for (const Edge& edge : plan_.edges) {
     if (edge.kind != VarKind::param) continue;
     if (Tensor place = communicator_->place_of(edge.target); place.numel() > 0)
@@ -262,7 +274,10 @@ void Trainer::step_eager(Batch& batch, Figures& figures) {
                            desc.name, "' ", desc.type, " is not fed");
         return feed->second;
       },
-      {.seed = {options_.seed, batch.step}, .check_nan = options_.check_nan});
+      {.seed = {options_.seed, batch.step},
+       .check_nan = options_.check_nan,
+       .ranks = communicator_->rank_sum()});
+  if (options_.strategy.collective.sync_batch_norm) sync_batch_norms(g);
   const ModelOutputs outputs = model_(g);
   g.backward(outputs.loss);
   for (const VarGrad& pair : g.program().grads)

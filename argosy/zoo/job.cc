@@ -84,9 +84,7 @@ std::function<Wires(const Plan&)> Job::connector() {
   if (!shared()) return {};
   if (collective())
     return [this](const Plan&) {
-      GroupOptions options = group_options(role_);
-      options.deterministic = strategy_.collective.deterministic;
-      group_ = connect_group(env_, options);
+      group_ = connect_group(env_, group_options(role_, strategy_.collective));
       return Wires{.servers = {}, .group = group_};
     };
   return [this](const Plan& plan) {

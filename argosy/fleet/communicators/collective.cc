@@ -12,6 +12,7 @@
 #include "argosy/comm/group.h"
 #include "argosy/fleet/agreement.h"
 #include "argosy/fleet/clip.h"
+#include "argosy/fleet/group_sum.h"
 #include "argosy/fleet/in_process.h"
 #include "argosy/fleet/parcels.h"
 #include "argosy/fleet/rank_rows.h"
@@ -79,10 +80,16 @@ class CollectiveTraining final : public InProcess {
         sums_(*group_, parcels_, strategy_),
         rows_(*group_, plan),
         missing_(parcels_.all.size()),
-        delivered_(plan.tables.size()) {
+        delivered_(plan.tables.size()),
+        op_sums_(rank_sum_sizes(plan.worker)),
+        touched_(plan.tables.size()) {
     set_rank(group_->rank(), group_->size());
     group_->set_overlap(overlap_);
     check_same_text(*group_, agreed_text(plan, strategy, parcels_));
+    if (!op_sums_.empty() && group_->size() > 1) {
+      group_sum_.emplace(*group_);
+      set_rank_sum(&*group_sum_);
+    }
     if (strategy.accumulate == 1 && sums_.share() == 1) offer_places();
   }
 
@@ -117,6 +124,7 @@ class CollectiveTraining final : public InProcess {
     for (size_t i = 0; i < delivered_.size(); ++i)
       check<Error>(delivered_[i], "no gradient was delivered for '", plan().tables[i].name, "'");
     states().commit(batch);
+    ++pass_batches_;
     if (!ends_step()) {
       ++batches_;
       return;
@@ -194,18 +202,20 @@ class CollectiveTraining final : public InProcess {
       const std::span<float> grad = dense ? sums_.place(i) : rows.grads;
       if (correction != 1) multiply(grad, correction);
       grads_[i] = grad;
-      if (!dense) tables().sparse(i)->push(rows.keys, rows.grads, step);
+      if (dense) continue;
+      tables().sparse(i)->push(rows.keys, rows.grads, step);
+      if (strategy_.collective.check_every > 0) touched_[i].add(rows.keys);
     }
     clip_.apply(grads_);
     for (size_t i = 0; i < grads_.size(); ++i)
       if (tables().dense(i) != nullptr) tables().dense(i)->push_all(grads_[i], step);
     const uint64_t every = strategy_.collective.check_every;
     if (every > 0 && step % every == 0)
-      check_same_values(*group_, plan(), tables(), Compared::parameters);
+      check_same_values(*group_, plan(), tables(), touched_, Compared::recent);
   }
 
   void begin_pass() {
-    joined_ = 0;
+    joined_ = pass_batches_ = 0;
     const bool rows = std::exchange(seen_loads_, tables().loads()) != tables().loads();
     take_from_first(*group_, plan(), tables(), rows);
   }
@@ -226,15 +236,18 @@ class CollectiveTraining final : public InProcess {
       sent_ = 0;
       keys_are_sent_ = !rows_.any();
       tell_rows();
+      // The ops of the others meet those of the batches that this rank does not have.
+      for (int i = batches_; i < strategy_.accumulate && group_sum_; ++i)
+        group_sum_->add_nothing(op_sums_);
       more = end_step();
       if (more && !rest) ++joined_;
     }
   }
 
   void end_pass() {
-    average_states(*group_, plan(), tables());
+    average_states(*group_, plan(), tables(), pass_batches_);
     if (strategy_.collective.check_every > 0)
-      check_same_values(*group_, plan(), tables(), Compared::rows_too);
+      check_same_values(*group_, plan(), tables(), touched_, Compared::all);
   }
 
   const Strategy strategy_;
@@ -249,7 +262,10 @@ class CollectiveTraining final : public InProcess {
   std::vector<bool> delivered_;  // by table
   size_t sent_ = 0;              // parcels of this step
   bool keys_are_sent_ = false;
-  uint64_t joined_ = 0;  // steps of the pass
+  uint64_t joined_ = 0, pass_batches_ = 0;  // of the pass: steps, batches of this rank
+  const std::vector<size_t> op_sums_;       // that the ops of a batch make over all ranks
+  std::optional<GroupSum> group_sum_;
+  std::vector<TouchedRows> touched_;  // by table
   uint64_t seen_loads_ = 0;
   std::vector<std::span<const float>> grads_;
 };

@@ -1,5 +1,5 @@
 // lamb: m and v as adam ; r = m_hat / (sqrt(v_hat) + epsilon) + weight_decay w ;
-//       w -= lr (|w| / |r|) r, with 1 for the quotient if a norm is 0
+//       w -= lr (|w| / |r|) r, with 1 for the quotient if a norm is 0, or without weight_decay
 #include <cmath>
 
 #include "argosy/ps/arguments.h"
@@ -43,7 +43,7 @@ class Lamb final : public Rule {
     };
     const double length = norm(n, [=](size_t i) { return w[i]; });
     const double stride = norm(n, direction);
-    const double trust = length > 0 && stride > 0 ? length / stride : 1;
+    const double trust = weight_decay_ > 0 && length > 0 && stride > 0 ? length / stride : 1;
     const auto rate = static_cast<float>(update.lr * trust);
     vectorized([=] {
       for (size_t i = 0; i < n; ++i) w[i] -= rate * direction(i);

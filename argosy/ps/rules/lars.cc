@@ -1,4 +1,5 @@
-// lars: rate = lr coeff |w| / (|g| + weight_decay |w| + epsilon), or lr if |w| or |g| is 0 ;
+// lars: rate = lr coeff |w| / (|g| + weight_decay |w| + epsilon), or lr if |w| or |g| is 0, or
+//       without weight_decay ;
 //       v = mu v + rate (g + weight_decay w) ; w -= v
 #include "argosy/ps/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
@@ -25,7 +26,8 @@ class Lars final : public Rule {
     const double length = norm(n, [=](size_t i) { return w[i]; });
     const double slope = norm(n, [=](size_t i) { return g[i]; });
     const double ratio = coeff_ * length / (slope + weight_decay_ * length + epsilon_);
-    const auto rate = static_cast<float>(update.lr * (length > 0 && slope > 0 ? ratio : 1));
+    const bool adapts = weight_decay_ > 0 && length > 0 && slope > 0;
+    const auto rate = static_cast<float>(update.lr * (adapts ? ratio : 1));
     vectorized([=, mu = mu_, decay = static_cast<float>(weight_decay_)] {
       for (size_t i = 0; i < n; ++i) {
         v[i] = mu * v[i] + rate * (g[i] + decay * w[i]);
