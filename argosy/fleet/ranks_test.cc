@@ -117,5 +117,19 @@ TEST(GroupFromEnv, ConnectsOnTheInheritedSocket) {
   EXPECT_EQ(data, (std::vector<float>{1, 2}));
 }
 
+TEST(Ranks, HierarchicalSumsHaveAsManyRanksOnEachHostAsAsked) {
+  Role role{.kind = RoleKind::rank,
+            .workers = {{"10.0.0.1", 1}, {"10.0.0.1", 2}, {"10.0.0.2", 1}},
+            .worker_num = 3};
+  EXPECT_EQ(group_options(role, {}).backend, "auto");
+  EXPECT_EQ(group_options(role, {.hierarchical = true}).backend, "hierarchical");
+  EXPECT_EQ(message_of<ConfigError>(
+                [&] { group_options(role, {.hierarchical = true, .ranks_per_host = 2}); }),
+            "hierarchical_allreduce_inter_nranks is 2, but host 10.0.0.2 has 1 rank");
+  role.workers.push_back({"10.0.0.2", 2});
+  EXPECT_EQ(group_options(role, {.hierarchical = true, .ranks_per_host = 2}).backend,
+            "hierarchical");
+}
+
 }  // namespace
 }  // namespace argosy

@@ -1,7 +1,9 @@
-// Rules against others' results: PyTorch's optimizers, recorded in tests/golden/optimizer_traces,
-// and for the rules it does not have, the formulas in double.
+// Rules against others' results: PyTorch's and Paddle's optimizers, recorded in
+// tests/golden/optimizer_traces, and for the rules that PyTorch does not have, the formulas in
+// double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -35,11 +37,12 @@ std::vector<std::vector<float>> replay(std::string_view spec, float rate, int el
   return all;
 }
 
-void expect_close(const std::vector<float>& got, const Doubles& expected,
-                  const std::string& where) {
+void expect_close(const std::vector<float>& got, const Doubles& expected, const std::string& where,
+                  double tolerance = 2e-6) {
   ASSERT_EQ(got.size(), expected.size()) << where;
   for (size_t i = 0; i < got.size(); ++i)
-    EXPECT_NEAR(got[i], expected[i], 2e-6 * std::abs(expected[i]) + 1e-7) << where << ", " << i;
+    EXPECT_NEAR(got[i], expected[i], tolerance * (std::abs(expected[i]) + 0.05))
+        << where << ", " << i;
 }
 
 struct Trace {
@@ -73,19 +76,29 @@ Trace read_trace(const std::filesystem::path& path) {
   return trace;
 }
 
-TEST(RuleTrace, RulesFollowPyTorch) {
+/// How many traces there were.
+int follow_traces(const std::filesystem::path& folder, double tolerance) {
   int traces = 0;
-  const std::filesystem::path folder = ARGOSY_SOURCE_DIR "/tests/golden/optimizer_traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".txt") continue;
     ++traces;
     const Trace trace = read_trace(entry.path());
     const auto got = replay(trace.rule, trace.rate, trace.elements, trace.steps);
-    ASSERT_EQ(trace.weights.size(), got.size()) << entry.path();
-    for (size_t t = 0; t < got.size(); ++t)
-      expect_close(got[t], trace.weights[t], trace.rule + ", step " + std::to_string(t + 1));
+    EXPECT_EQ(trace.weights.size(), got.size()) << entry.path();
+    for (size_t t = 0; t < std::min(got.size(), trace.weights.size()); ++t)
+      expect_close(got[t], trace.weights[t], trace.rule + ", step " + std::to_string(t + 1),
+                   tolerance);
   }
-  EXPECT_GE(traces, 7);
+  return traces;
+}
+
+const std::filesystem::path kTraces = ARGOSY_SOURCE_DIR "/tests/golden/optimizer_traces";
+
+TEST(RuleTrace, RulesFollowPyTorch) { EXPECT_GE(follow_traces(kTraces, 2e-6), 7); }
+
+/// Which adds up norms in float.
+TEST(RuleTrace, LargeBatchRulesFollowPaddle) {
+  EXPECT_EQ(follow_traces(kTraces / "paddle", 1e-5), 4);
 }
 
 // The formulas in double, as their papers and Paddle's operators write them.

@@ -52,10 +52,66 @@ TEST(DistributedStrategy, SaysHowRanksTrain) {
 }
 
 TEST(DistributedStrategy, OfRanksIsRefusedWithServersByName) {
+  using S = DistributedStrategy;
+  const std::vector<std::pair<const char*, std::function<void(S&)>>> fields = {
+      {"gradient_merge", [](S& s) { s.gradient_merge = true; }},
+      {"gradient_scale", [](S& s) { s.gradient_scale = "sum"; }},
+      {"fp16_allreduce", [](S& s) { s.fp16_allreduce = true; }},
+      {"fuse_all_reduce_ops=false", [](S& s) { s.fuse_all_reduce_ops = false; }},
+      {"fuse_grad_size_in_MB", [](S& s) { s.fuse_grad_size_in_MB = 8; }},
+      {"lars", [](S& s) { s.lars = true; }},
+      {"lamb", [](S& s) { s.lamb = true; }},
+      {"deterministic", [](S& s) { s.deterministic = true; }},
+      {"sync_batch_norm", [](S& s) { s.sync_batch_norm = true; }},
+      {"use_hierarchical_allreduce", [](S& s) { s.use_hierarchical_allreduce = true; }},
+      {"hierarchical_allreduce_inter_nranks",
+       [](S& s) { s.hierarchical_allreduce_inter_nranks = 2; }}};
+  for (const auto& [name, set] : fields) {
+    S strategy;
+    set(strategy);
+    EXPECT_EQ(message_of<ConfigError>([&] { strategy_of(strategy); }),
+              std::string("strategy.") + name +
+                  " is for ranks that train without servers, and there are servers");
+  }
+}
+
+TEST(DistributedStrategy, WhatIsNotThereIsRefusedByName) {
+  using S = DistributedStrategy;
+  const std::vector<std::pair<const char*, bool S::*>> fields = {
+      {"amp", &S::amp},
+      {"recompute", &S::recompute},
+      {"localsgd", &S::localsgd},
+      {"adaptive_localsgd", &S::adaptive_localsgd},
+      {"dgc", &S::dgc},
+      {"sharding", &S::sharding},
+      {"pipeline", &S::pipeline},
+      {"tensor_parallel", &S::tensor_parallel},
+      {"elastic", &S::elastic},
+      {"asp", &S::asp},
+      {"heter_ccl_mode", &S::heter_ccl_mode},
+      {"adam_d2sum", &S::adam_d2sum},
+      {"is_fl_ps_mode", &S::is_fl_ps_mode},
+      {"with_coordinator", &S::with_coordinator},
+      {"auto", &S::auto_}};
+  for (const auto& [name, field] : fields) {
+    S strategy;
+    strategy.*field = true;
+    const std::string expected = std::string("strategy.") + name + " is not supported";
+    EXPECT_EQ(message_of<ConfigError>([&] { strategy_of(strategy); }), expected);
+    EXPECT_EQ(message_of<ConfigError>([&] { collective_strategy_of(strategy); }), expected);
+  }
+}
+
+TEST(DistributedStrategy, SaysHowManyRanksEachHostHas) {
   DistributedStrategy strategy;
-  strategy.lamb = true;
-  EXPECT_EQ(message_of<ConfigError>([&] { strategy_of(strategy); }),
-            "strategy.lamb is for ranks that train without servers, and there are servers");
+  strategy.hierarchical_allreduce_inter_nranks = 2;
+  EXPECT_EQ(message_of<ConfigError>([&] { collective_strategy_of(strategy); }),
+            "hierarchical_allreduce_inter_nranks is 2, expected 1 where "
+            "use_hierarchical_allreduce is false");
+  strategy.use_hierarchical_allreduce = true;
+  const CollectiveStrategy own = collective_strategy_of(strategy).collective;
+  EXPECT_TRUE(own.hierarchical);
+  EXPECT_EQ(own.ranks_per_host, 2);
 }
 
 TEST(DistributedStrategy, LarsAndLambReplaceTheRule) {

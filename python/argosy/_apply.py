@@ -10,10 +10,10 @@ from argosy.dtypes import engine_name, get_default_dtype
 Tensor = _core.Tensor
 
 
-def apply(op: str, inputs: Sequence[Any], attrs: dict) -> List[Any]:
+def apply(op: str, inputs: Sequence[Any], attrs: dict, ranks: Any = None) -> List[Any]:
     """Runs an operator on Tensors, or records it if there is a Variable among the inputs."""
-    results = _core.apply(op, inputs, attrs)
-    return _apply_mixed(op, inputs, attrs) if results is None else results
+    results = _core.apply(op, inputs, attrs, ranks)
+    return _apply_mixed(op, inputs, attrs, ranks) if results is None else results
 
 
 def apply_one(op: str, inputs: Sequence[Any], attrs: dict) -> Any:
@@ -31,14 +31,14 @@ def is_value(value: Any) -> bool:
     return isinstance(value, Tensor) or is_variable(value)
 
 
-def _apply_mixed(op, inputs, attrs):
+def _apply_mixed(op, inputs, attrs, ranks):
     for value in inputs:
         if is_variable(value):
             recorded = [_constant(value.program, item) for item in inputs]
             return value.program._apply(op, recorded, attrs)
     first = next((value.dtype for value in inputs if isinstance(value, Tensor)), None)
     values = [as_tensor(value, first) for value in inputs]
-    return _core.apply(op, values, attrs)
+    return _core.apply(op, values, attrs, ranks)
 
 
 def _constant(program, value):

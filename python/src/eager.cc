@@ -1,8 +1,12 @@
 #include "eager.h"
 
+#include <nanobind/stl/shared_ptr.h>
+
+#include <algorithm>
 #include <numeric>
 
 #include "argosy/graph/builder.h"
+#include "argosy/graph/rank_sum.h"
 #include "argosy/ps/initializer.h"
 #include "bindings.h"
 
@@ -76,7 +80,8 @@ auto computed(int64_t elements, F f) {
 }
 
 /// A list of Tensors, or None if one of the inputs is something else.
-nb::object apply(const std::string& op, nb::sequence inputs, const nb::dict& attrs) {
+nb::object apply(const std::string& op, nb::sequence inputs, const nb::dict& attrs,
+                 std::shared_ptr<RankSum> ranks) {
   std::vector<ValuePtr> in;
   int64_t elements = 0;
   for (const nb::handle input : inputs) {
@@ -85,7 +90,9 @@ nb::object apply(const std::string& op, nb::sequence inputs, const nb::dict& att
     elements += in.back()->data.numel();
   }
   Attrs settings = attrs.size() == 0 ? Attrs{} : attrs_of(attrs);
-  const dynamic::ApplyMode mode{.records = records, .random_seed = randomness().next()};
+  if (ranks != nullptr) elements = std::max(elements, kLongEnough);  // others are waited for
+  const dynamic::ApplyMode mode{
+      .records = records, .random_seed = randomness().next(), .ranks = std::move(ranks)};
   auto out = computed(elements,
                       [&] { return dynamic::apply(find_op(op), in, std::move(settings), mode); });
   nb::list results;
@@ -276,7 +283,8 @@ void bind_tensor(nb::module_& module) {
 
 void bind_eager(nb::module_& module) {
   bind_tensor(module);
-  module.def("apply", apply, "op"_a, "inputs"_a, "attrs"_a,
+  nb::class_<RankSum>(module, "RankSum", "Sums over all ranks, for operators that need them.");
+  module.def("apply", apply, "op"_a, "inputs"_a, "attrs"_a, "ranks"_a = nb::none(),
              "Runs an operator; None if one of the inputs is no Tensor.");
   module.def("gradients", gradients, "of"_a, "seeds"_a, "to"_a, "retain_graph"_a);
   module.def("records", [] { return records; });

@@ -1,6 +1,9 @@
 #include "argosy/train/fleet.h"
 
+#include <nanobind/stl/shared_ptr.h>
+
 #include "argosy/comm/group.h"
+#include "argosy/fleet/group_sum.h"
 #include "training.h"
 
 namespace argosy::python {
@@ -44,6 +47,9 @@ void set_of_ranks(const nb::dict& dict, DistributedStrategy& strategy) {
   set(dict, "fp16_allreduce", strategy.fp16_allreduce);
   set(dict, "fuse_all_reduce_ops", strategy.fuse_all_reduce_ops);
   set(dict, "fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
+  set(dict, "sync_batch_norm", strategy.sync_batch_norm);
+  set(dict, "use_hierarchical_allreduce", strategy.use_hierarchical_allreduce);
+  set(dict, "hierarchical_allreduce_inter_nranks", strategy.hierarchical_allreduce_inter_nranks);
   set_large_batch(dict, strategy);
 }
 
@@ -104,12 +110,24 @@ auto result_of(const FleetPtr& fleet, Work work) {
   return *result;
 }
 
+/// Sums over the ranks of a fleet, which lives as long as what needs them.
+class FleetSum final : public RankSum {
+ public:
+  explicit FleetSum(FleetPtr fleet) : fleet_(std::move(fleet)), sum_(fleet_->group()) {}
+  void add_up(std::span<double> numbers) override { sum_.add_up(numbers); }
+
+ private:
+  FleetPtr fleet_;
+  GroupSum sum_;
+};
+
 /// A fleet, and where its program's variables are now.
 struct PyFleet {
   FleetPtr fleet = std::make_shared<Fleet>(engine_env());
   std::vector<VarId> now = {};
   SlotLimits limits = {};
   std::shared_ptr<Training> training = {};
+  std::shared_ptr<RankSum> sum_of_ranks = {};
 
   void minimize(const Recorder& recorder, const nb::dict& spec, const nb::dict& strategy) {
     TrainingSpec made = training_spec(recorder, spec);
@@ -163,6 +181,16 @@ void bind_fleet(nb::module_& module) {
                 said_role(server ? RoleKind::server : RoleKind::worker, index, workers, servers));
           },
           "server"_a, "index"_a, "workers"_a, "servers"_a)
+      .def(
+          "rank_sum",
+          [](PyFleet& self) {
+            if (self.sum_of_ranks == nullptr)
+              long_call([&self](const StopAsked&) {
+                self.sum_of_ranks = std::make_shared<FleetSum>(self.fleet);
+              });
+            return self.sum_of_ranks;
+          },
+          "For operators of dynamic graphs; every rank makes the call.")
       .def("role", [](PyFleet& self) { return self.fleet->role().text(); })
       .def("is_local", [](PyFleet& self) { return self.fleet->role().kind == RoleKind::local; })
       .def("is_server", [](PyFleet& self) { return self.fleet->is_server(); })

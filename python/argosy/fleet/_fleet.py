@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from argosy import _core
+from argosy import _core, nn
 from argosy.fleet._parallel import DataParallel, reduce_gradients
 from argosy.fleet._strategy import DistributedStrategy
 
@@ -152,7 +152,7 @@ class Fleet:
 
     def _minimize(self, program: Any, strategy: DistributedStrategy) -> None:
         if self._core.is_local() and not self._collective:
-            return
+            return strategy._refuse_of_ranks()
         self._pending = strategy._of_ranks() if self._collective else strategy._engine()
         self._program = program
         program._root._fleet = self
@@ -282,6 +282,8 @@ class Fleet:
         """The model with the values of rank 0; its optimizer's step() takes the mean of all ranks'
         gradients. With one process: the model."""
         self._need_init("distributed_model")
+        if self._strategy is not None and self._strategy.sync_batch_norm:
+            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
         return model if self.worker_num() == 1 else DataParallel(model, self)
 
     def split_files(self, files: Sequence[str]) -> List[str]:

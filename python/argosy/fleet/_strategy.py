@@ -1,7 +1,7 @@
 """How a program is distributed."""
 
 import difflib
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 from argosy import _core
 
@@ -14,12 +14,13 @@ _A_SYNC = {"k_steps": -1, "max_merge_var_num": 1, "send_queue_size": 16,
 # Name: the value that asks for nothing. Anything else is refused until it is built.
 _NOT_YET: Dict[str, Any] = {
     "amp": False, "recompute": False, "localsgd": False, "adaptive_localsgd": False, "dgc": False,
-    "sharding": False, "pipeline": False, "sync_batch_norm": False, "tensor_parallel": False,
-    "elastic": False, "auto": False, "use_hierarchical_allreduce": False, "asp": False,
-    "adam_d2sum": False, "is_fl_ps_mode": False, "with_coordinator": False}
+    "sharding": False, "pipeline": False, "tensor_parallel": False, "elastic": False,
+    "auto": False, "asp": False, "adam_d2sum": False, "is_fl_ps_mode": False,
+    "with_coordinator": False, "heter_ccl_mode": False, "qat": False}
 
 # Switches of ranks that train together, and the settings that belong to some.
-_SWITCHES = ("gradient_merge", "lars", "lamb", "fp16_allreduce")
+_SWITCHES = ("gradient_merge", "lars", "lamb", "fp16_allreduce", "sync_batch_norm",
+             "use_hierarchical_allreduce")
 _CONFIGS: Dict[str, Dict[str, Any]] = {
     "gradient_merge_configs": {"k_steps": 1, "avg": True},
     "lars_configs": {"lars_coeff": 0.001, "lars_weight_decay": 0.0005, "epsilon": 0.0,
@@ -27,11 +28,24 @@ _CONFIGS: Dict[str, Dict[str, Any]] = {
     "lamb_configs": {"lamb_weight_decay": 0.01, "exclude_from_weight_decay": []},
     "gradient_scale_configs": {"scale_strategy": "avg", "scale_gradient": False}}
 
-# Of libraries that are not used here: they may be set, and there is nothing that they could change.
-_SETTINGS: Dict[str, Any] = {
-    "fuse_grad_size_in_TFLOPS": 50, "last_comm_group_size_MB": 1, "nccl_comm_num": 1,
-    "sync_nccl_allreduce": True, "hierarchical_allreduce_inter_nranks": 1,
-    "find_unused_parameters": False, "without_graph_optimization": True}
+# Of libraries that are not used here. Their defaults may be said, of Paddle 2.0 or of 2.6; another
+# value would be ignored and is refused.
+_DEFAULTS: Dict[str, Sequence[Any]] = {
+    "fuse_grad_size_in_TFLOPS": (50,), "last_comm_group_size_MB": (1,), "nccl_comm_num": (1,),
+    "sync_nccl_allreduce": (True,), "without_graph_optimization": (True,),
+    "cudnn_exhaustive_search": (True, False), "conv_workspace_size_limit": (4000, 512),
+    "cudnn_batchnorm_spatial_persistent": (True, False)}
+
+# Configs of switches that are not there: they may be said as long as the switch is off.
+_CONFIGS_NOT_YET = (
+    "amp_configs", "recompute_configs", "localsgd_configs", "adaptive_localsgd_configs",
+    "dgc_configs", "sharding_configs", "pipeline_configs", "tensor_parallel_configs",
+    "qat_configs")
+_OTHERS_NOT_YET = ("hybrid_configs", "trainer_desc_configs", "fs_client_param",
+                   "sparse_table_configs", "fleet_desc_configs")
+
+# Of no effect in any setting: they ask other engines to make what ours makes by itself.
+_ENGINE = ("build_strategy", "execution_strategy")
 
 
 def _nearest(name: str, known: Any) -> str:
@@ -42,7 +56,7 @@ def _nearest(name: str, known: Any) -> str:
 class DistributedStrategy:
     """With servers: a_sync False for sync, True for async, a_sync_configs k_steps above 0 for geo.
     Of ranks without servers: gradient_merge, lars, lamb, fp16_allreduce, fuse_all_reduce_ops,
-    fuse_grad_size_in_MB, gradient_scale_configs."""
+    fuse_grad_size_in_MB, gradient_scale_configs, sync_batch_norm, use_hierarchical_allreduce."""
 
     def __init__(self) -> None:
         fields = self.__dict__
@@ -54,8 +68,10 @@ class DistributedStrategy:
         fields["fuse_all_reduce_ops"] = True
         fields["fuse_grad_size_in_MB"] = 32
         fields["_bucket_set"] = False
+        fields["hierarchical_allreduce_inter_nranks"] = 1
+        fields["find_unused_parameters"] = False
         fields.update(_NOT_YET)
-        fields.update(_SETTINGS)
+        fields.update({name: defaults[0] for name, defaults in _DEFAULTS.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "a_sync":
@@ -72,11 +88,22 @@ class DistributedStrategy:
         elif name in _NOT_YET:
             if value != _NOT_YET[name]:
                 raise _core.ConfigError(f"DistributedStrategy.{name}={value!r} is not supported")
-        elif name in _SETTINGS:
+        elif name in _DEFAULTS:
+            self._set_default(name, value)
+        elif name in _OTHERS_NOT_YET:
+            raise _core.ConfigError(f"DistributedStrategy.{name} is not supported")
+        elif name in ("hierarchical_allreduce_inter_nranks", "find_unused_parameters",
+                      *_CONFIGS_NOT_YET, *_ENGINE):
             self.__dict__[name] = value
         else:
             known = [field for field in self.__dict__ if not field.startswith("_")]
             raise TypeError(f"DistributedStrategy has no field '{name}'{_nearest(name, known)}")
+
+    def _set_default(self, name: str, value: Any) -> None:
+        if value not in _DEFAULTS[name]:
+            raise _core.ConfigError(f"DistributedStrategy.{name}={value!r} is not supported, "
+                                    f"expected {_DEFAULTS[name][0]!r}")
+        self.__dict__[name] = value
 
     def _set_a_sync_configs(self, configs: Dict[str, Any]) -> None:
         if configs.get("use_ps_gpu"):
@@ -93,10 +120,23 @@ class DistributedStrategy:
     def _engine(self) -> dict:
         """The engine's words; as it is: async."""
         configs = self.a_sync_configs
-        return {"a_sync": self.a_sync, "k_steps": max(0, configs["k_steps"]),
+        return {**self._of_ranks(), "a_sync": self.a_sync, "k_steps": max(0, configs["k_steps"]),
                 "max_merge_var_num": configs["max_merge_var_num"],
                 "send_queue_size": configs["send_queue_size"],
                 "launch_barrier": configs["launch_barrier"]}
+
+    def _refuse_of_ranks(self) -> None:
+        """What is for ranks only would be ignored in a process that is none."""
+        on = [name for name in _SWITCHES if getattr(self, name)]
+        on += [name for name, is_set in (
+            ("fuse_all_reduce_ops", not self.fuse_all_reduce_ops),
+            ("fuse_grad_size_in_MB", self._bucket_set),
+            ("gradient_scale_configs", self.gradient_scale_configs["scale_strategy"] != "avg"),
+            ("hierarchical_allreduce_inter_nranks",
+             self.hierarchical_allreduce_inter_nranks != 1)) if is_set]
+        if on:
+            raise _core.ConfigError(f"DistributedStrategy.{on[0]} is for ranks, which "
+                                    "fleet.init(is_collective=True) makes of this process")
 
     def _of_ranks(self) -> dict:
         """The engine's words for ranks that train without servers."""
@@ -105,6 +145,9 @@ class DistributedStrategy:
             raise _core.ConfigError(f"gradient_scale_configs is {self.gradient_scale_configs}, "
                                     "expected scale_strategy 'avg' or 'sum', scale_gradient False")
         words = {name: getattr(self, name) for name in (*_SWITCHES, "fuse_all_reduce_ops")}
+        words["hierarchical_allreduce_inter_nranks"] = self.hierarchical_allreduce_inter_nranks
+        built = self.__dict__.get("build_strategy")
+        words["sync_batch_norm"] |= bool(getattr(built, "sync_batch_norm", False))
         words.update(gradient_scale=scale, gradient_merge_configs=self.gradient_merge_configs,
                      lars_configs=self.lars_configs, lamb_configs=self.lamb_configs)
         if self._bucket_set:

@@ -7,7 +7,8 @@ from argosy.nn.activation import (ELU, GELU, GLU, SELU, Hardsigmoid, Hardswish, 
                                   Softplus, Softsign, Swish, Tanh)
 from argosy.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from argosy.nn.common import (BatchNorm, BatchNorm1D, BatchNorm2D, Bilinear, CosineSimilarity,
-                              Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, PReLU)
+                              Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, PReLU,
+                              SyncBatchNorm)
 from argosy.nn.containers import LayerDict, LayerList, ParameterList, Sequential
 from argosy.nn.conv import Conv1D, Conv2D
 from argosy.nn.layer import Layer
@@ -24,5 +25,5 @@ __all__ = [
     "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss",
     "Mish", "NLLLoss", "PReLU", "ParamAttr", "Parameter", "ParameterList", "ReLU", "ReLU6", "SELU",
     "Sequential", "Sigmoid", "Silu", "SmoothL1Loss", "Softmax", "Softplus", "Softsign", "Swish",
-    "Tanh", "functional", "initializer",
+    "SyncBatchNorm", "Tanh", "functional", "initializer",
 ]

@@ -152,6 +152,54 @@ class BatchNorm1D(Layer):
         return f"num_features={self._features}, momentum={self._momentum}, epsilon={self._epsilon}"
 
 
+class SyncBatchNorm(BatchNorm1D):
+    """Each channel brought to mean 0 and variance 1 over the batches of all ranks."""
+
+    _formats = ("NCHW", "NHWC", "NCL", "NLC", "NC")
+
+    def __init__(self, num_features, momentum=0.9, epsilon=1e-5, weight_attr=None, bias_attr=None,
+                 data_format="NCHW", name=None):
+        super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format,
+                         None, name)
+
+    def forward(self, x):
+        """The input with its channels normalized."""
+        ranks = _rank_sum() if self.training and not in_static_mode() else None
+        return F._batch_norm(x, self._mean, self._variance, self.weight, self.bias, self.training,
+                             self._momentum, self._epsilon, self._format,
+                             self._use_global_stats, sync=True, ranks=ranks)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, layer):
+        """The layer with every BatchNorm in it made a SyncBatchNorm that shares its parameters."""
+        if isinstance(layer, BatchNorm1D) and not isinstance(layer, cls):
+            return cls._over(layer)
+        for name, child in list(layer.named_children()):
+            converted = cls.convert_sync_batchnorm(child)
+            if converted is not child:
+                layer.add_sublayer(name, converted)
+        return layer
+
+    @classmethod
+    def _over(cls, norm):
+        if getattr(norm, "_act", None):
+            raise _core.ConfigError(f"convert_sync_batchnorm: {norm._full_name} has "
+                                    f"act={norm._act!r}, expected a layer of its own for it")
+        synced = cls.__new__(cls)
+        synced.__dict__.update(norm.__dict__)
+        return synced
+
+
+def _rank_sum():
+    """Of the job that this process is a rank of; None: it is alone."""
+    from argosy.fleet import Fleet
+
+    for fleet in Fleet._all:
+        if fleet._initialised and fleet._collective and fleet.worker_num() > 1:
+            return fleet._core.rank_sum()
+    return None
+
+
 class BatchNorm2D(BatchNorm1D):
     """Each channel brought to mean 0 and variance 1 over batch and pixels."""
 

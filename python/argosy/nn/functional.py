@@ -187,6 +187,13 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5, name=N
 def batch_norm(x, running_mean, running_var, weight, bias, training=False, momentum=0.9,
                epsilon=1e-5, data_format="NCHW", use_global_stats=None, name=None):
     """Each channel brought to mean 0 and variance 1; training moves the running ones."""
+    return _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
+                       data_format, use_global_stats, name)
+
+
+def _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
+                data_format, use_global_stats, name=None, sync=False, ranks=None):
+    """sync: over the batches of all ranks, which a dynamic graph has to be given."""
     rank = len(x.shape)
     last = data_format in ("NHWC", "NLC", "NDHWC") and rank > 2
     if last:
@@ -196,7 +203,9 @@ def batch_norm(x, running_mean, running_var, weight, bias, training=False, momen
     bias = np.zeros(channels, dtype=x.dtype) if bias is None else bias
     frozen = (not training) if use_global_stats is None else use_global_stats
     attrs = {"momentum": float(momentum), "epsilon": float(epsilon), "is_test": int(frozen)}
-    out = apply("batch_norm", [x, weight, bias, running_mean, running_var], attrs)
+    if sync:
+        attrs["sync"] = 1
+    out = apply("batch_norm", [x, weight, bias, running_mean, running_var], attrs, ranks)
     if not frozen:
         _move(running_mean, out[1])
         _move(running_var, out[2])

@@ -1,0 +1,168 @@
+// Two ranks, which are processes, learn to read digits with each strategy as well as one process
+// that makes the same steps. ARGOSY_STRATEGY_EPOCHS: how long (2); make soak takes 10.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "argosy/base/test_support.h"
+#include "argosy/comm/test_rank_process.h"
+#include "argosy/data/samples.h"
+#include "argosy/nn/layers.h"
+#include "argosy/train/fleet.h"
+
+namespace argosy {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr size_t kBatch = 64;  // of a rank
+constexpr double kPoints = 0.003;
+
+int epochs() {
+  const char* told = std::getenv("ARGOSY_STRATEGY_EPOCHS");
+  return told == nullptr ? 2 : std::stoi(told);
+}
+
+Model digits(bool normed) {
+  return [normed](Builder& g) -> ModelOutputs {
+    const Var x = g.input("x", {{-1, 784}});
+    const Var label = g.input("label", {{-1, 1}, DType::i64});
+    Var hidden = nn::linear(x, 128, "fc.0");
+    if (normed) hidden = nn::batch_norm(hidden, "norm");
+    hidden = nn::linear(nn::tanh(hidden), 64, "fc.1", {.activation = "tanh"});
+    const Var logits = nn::linear(hidden, 10, "out");
+    return {.loss = nn::softmax_loss(logits, label),
+            .metrics = {{"acc", nn::accuracy(logits, label)}}};
+  };
+}
+
+struct Case {
+  const char* name;
+  std::function<void(DistributedStrategy&)> set;
+  const char *rule = "adam", *rate = "0.001";
+};
+
+std::vector<Case> cases() {
+  using S = DistributedStrategy;
+  return {{"plain", [](S&) {}},
+          {"gradient_merge",
+           [](S& s) {
+             s.gradient_merge = true;
+             s.gradient_merge_configs.k_steps = 2;
+           }},
+          {"gradient_scale_sum", [](S& s) { s.gradient_scale = "sum"; }, "momentum", "0.025"},
+          {"fp16_allreduce_bf16", [](S& s) { s.fp16_allreduce = true; }},
+          {"fp16_allreduce_f16",
+           [](S& s) {
+             s.fp16_allreduce = true;
+             s.fp16_allreduce_type = "f16";
+           }},
+          {"no_fuse_all_reduce_ops", [](S& s) { s.fuse_all_reduce_ops = false; }},
+          {"fuse_grad_size_in_MB", [](S& s) { s.fuse_grad_size_in_MB = 0.1; }},
+          {"lars",
+           [](S& s) {
+             s.lars = true;
+             s.lars_configs.lars_coeff = 0.02;
+             s.lars_configs.exclude_from_weight_decay = {".b"};
+           },
+           "momentum", "0.1"},
+          {"lamb",
+           [](S& s) {
+             s.lamb = true;
+             s.lamb_configs.exclude_from_weight_decay = {".b"};
+           },
+           "adam", "0.005"},
+          {"deterministic", [](S& s) { s.deterministic = true; }},
+          {"sync_batch_norm", [](S& s) { s.sync_batch_norm = true; }},
+          {"use_hierarchical_allreduce", [](S& s) { s.use_hierarchical_allreduce = true; }}};
+}
+
+class Accuracy : public testing::TestWithParam<Case> {
+ protected:
+  static const Samples& samples() {
+    static const Samples all = mnist_samples(*real_env(), data_folder("mnist"));
+    return all;
+  }
+  DistributedStrategy strategy() const {
+    DistributedStrategy result;
+    GetParam().set(result);
+    return result;
+  }
+  Model model() const { return digits(strategy().sync_batch_norm); }
+  TrainerOptions options() const {
+    TrainerOptions result;
+    result.optimizer = {.rule = GetParam().rule, .learning_rate = GetParam().rate};
+    std::vector<std::string> names;
+    for (const TableSpec& spec : record(model(), result).plan.tables) names.push_back(spec.name);
+    apply_large_batch_rules(strategy(), names, result.optimizer, result.tables);
+    return result;
+  }
+  double trained(TrainerOptions options, size_t batch, const Share& share) const {
+    const auto env = real_env();
+    Trainer trainer(*env, model(), std::move(options));
+    const auto train =
+        array_dataset(samples().train, {.batch_size = batch, .drop_last = true, .share = share});
+    const auto test = array_dataset(samples().test, {.batch_size = 500, .shuffle = false});
+    trainer.fit(*train, {.epochs = epochs(), .show = nullptr});
+    const double accuracy = trainer.evaluate(*test)[1].value;
+    trainer.leave();
+    return accuracy;
+  }
+
+  double alone() const {
+    TrainerOptions own = options();
+    if (strategy().gradient_merge)
+      own.strategy.accumulate = strategy().gradient_merge_configs.k_steps;
+    if (strategy().gradient_scale == "sum")
+      own.optimizer.learning_rate = std::to_string(kRanks * std::stod(GetParam().rate));
+    return trained(std::move(own), kRanks * kBatch, {});
+  }
+
+  /// Of each rank.
+  std::vector<double> together() const {
+    const TestFolder folder;
+    TestRanks test(kRanks);
+    const auto file = [&](int rank) { return folder.path() + "/" + std::to_string(rank); };
+    const auto work = [&](std::unique_ptr<Group> owned) {
+      const std::shared_ptr<Group> group = std::move(owned);
+      TrainerOptions own = options();
+      own.strategy = collective_strategy_of(strategy());
+      own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
+      const auto rank = static_cast<size_t>(group->rank());
+      const double accuracy = trained(std::move(own), kBatch, {rank, kRanks});
+      std::ofstream(file(group->rank())) << accuracy;
+    };
+    const char* backend = strategy().use_hierarchical_allreduce ? "hierarchical" : "auto";
+    {
+      std::vector<std::unique_ptr<RankProcess>> ranks;
+      for (int rank = 0; rank < kRanks; ++rank)
+        ranks.push_back(std::make_unique<RankProcess>(test, rank, backend, work));
+      for (Descriptor& socket : test.sockets) socket.reset();
+      for (const auto& rank : ranks) {
+        EXPECT_TRUE(rank->is_connected());
+        EXPECT_EQ(rank->last_words(std::chrono::minutes(4)), "");
+      }
+    }
+    std::vector<double> accuracies(kRanks);
+    for (int rank = 0; rank < kRanks; ++rank)
+      std::ifstream(file(rank)) >> accuracies[static_cast<size_t>(rank)];
+    return accuracies;
+  }
+};
+
+TEST_P(Accuracy, IsThatOfOneProcess) {
+  if (std::getenv("ARGOSY_DATA") == nullptr) GTEST_SKIP() << "needs MNIST: set ARGOSY_DATA";
+  const double one = alone();
+  const std::vector<double> ranks = together();
+  std::printf("%s: one process %.4f, two ranks %.4f\n", GetParam().name, one, ranks[0]);
+  EXPECT_GT(one, 0.93);
+  for (const double accuracy : ranks) {
+    EXPECT_EQ(accuracy, ranks[0]);
+    EXPECT_NEAR(accuracy, one, kPoints);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Accuracy, testing::ValuesIn(cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace argosy
