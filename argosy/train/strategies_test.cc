@@ -157,15 +157,18 @@ TEST_P(Strategies, TrainTogetherOrAreRefused) {
   EXPECT_LT(parameter_difference(alone, together[0]), tolerance);
   const bool changes = strategy.gradient_scale == "sum" || strategy.gradient_merge ||
                        strategy.lars || strategy.lamb || strategy.sync_batch_norm;
-  if (changes && exact)
+  if (changes && exact) {
     EXPECT_GT(parameter_difference(by_one_process({}, ranks), together[0]), 10 * tolerance);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, Strategies, testing::ValuesIn(pairs()), [](const auto& info) {
+std::string name_of(const testing::TestParamInfo<Pair>& info) {
   const auto [a, b] = info.param;
   const std::string first = fields()[a].name;
   return a == b ? first : first + "_with_" + fields()[b].name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, Strategies, testing::ValuesIn(pairs()), name_of);
 
 // lars and lamb against their formulas in double, on a model whose gradients are two lines.
 

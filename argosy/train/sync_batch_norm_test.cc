@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "argosy/fleet/group_sum.h"
+#include "argosy/graph/autograd.h"
 #include "argosy/train/test_ranks.h"
 
 namespace argosy {
@@ -171,8 +172,9 @@ TEST(SyncBatchNormRanks, HaveTheGradientsOfFiniteDifferences) {
           return weighted_sum(ranks, group, other, weights, nullptr);
         };
         const double slope = (moved(kStep) - moved(-kStep)) / (2 * kStep);
-        if (rank == group.rank())
+        if (rank == group.rank()) {
           EXPECT_NEAR(gradient.as<double>()[i], slope, 1e-8) << rank << " " << i;
+        }
       }
   });
 }
