@@ -75,7 +75,7 @@ Model normed_model(int factor) {
   return [factor](Builder& g) -> ModelOutputs {
     const Var x = g.input("x", {{-1, 12}});
     const Var label = g.input("label", {{-1, 1}, DType::i64});
-    const Var h = nn::tanh(nn::batch_norm(nn::linear(x, 16, "fc"), "norm"));
+    const Var h = nn::tanh(nn::batch_norm(nn::linear(x, 16, "fc", {.bias = false}), "norm"));
     const Var loss = nn::softmax_loss(nn::linear(h, 3, "out"), label);
     if (factor == 1) return {.loss = loss};
     return {.loss = g.apply("scale", {loss}, {{"scale", static_cast<double>(factor)}})};
@@ -85,7 +85,7 @@ Model normed_model(int factor) {
 TrainerOptions base_options(const S& strategy) {
   TrainerOptions options = options_of(strategy.lamb ? "adam" : "momentum");
   options.optimizer.learning_rate = "0.004";
-  const std::vector<std::string> names = {"fc.w", "fc.b", "out.w", "out.b"};
+  const std::vector<std::string> names = {"fc.w", "norm.scale", "norm.bias", "out.w", "out.b"};
   apply_large_batch_rules(strategy, names, options.optimizer, options.tables);
   return options;
 }

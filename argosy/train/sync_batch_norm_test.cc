@@ -9,11 +9,12 @@
 namespace argosy {
 namespace {
 
+/// A bias in front of a norm would have a gradient of rounding errors only.
 ModelOutputs normed(Builder& g) {
   const Var x = g.input("x", {{-1, 12}});
   const Var label = g.input("label", {{-1, 1}, DType::i64});
-  const Var a = nn::relu(nn::batch_norm(nn::linear(x, 16, "fc.0"), "norm.0"));
-  const Var b = nn::tanh(nn::batch_norm(nn::linear(a, 10, "fc.1"), "norm.1"));
+  const Var a = nn::relu(nn::batch_norm(nn::linear(x, 16, "fc.0", {.bias = false}), "norm.0"));
+  const Var b = nn::tanh(nn::batch_norm(nn::linear(a, 10, "fc.1", {.bias = false}), "norm.1"));
   return {.loss = nn::softmax_loss(nn::linear(b, 3, "out"), label)};
 }
 
@@ -138,7 +139,7 @@ double weighted_sum(GroupSum& ranks, Group& group, const Tensor& x, const Tensor
   const auto y =
       dynamic::apply(find_op("batch_norm"), inputs, {{"sync", int64_t{1}}}, {.ranks = service})[0];
   double sum = 0;
-  const auto values = y->data.as<double>(), factors = weights.as<double>();
+  const std::span<const double> values = y->data.as<double>(), factors = weights.as<double>();
   for (size_t i = 0; i < values.size(); ++i) sum += values[i] * factors[i];
   if (gradient != nullptr) {
     dynamic::backward(y, weights);

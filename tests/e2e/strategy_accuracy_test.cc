@@ -26,7 +26,7 @@ Model digits(bool normed) {
   return [normed](Builder& g) -> ModelOutputs {
     const Var x = g.input("x", {{-1, 784}});
     const Var label = g.input("label", {{-1, 1}, DType::i64});
-    Var hidden = nn::linear(x, 128, "fc.0");
+    Var hidden = nn::linear(x, 128, "fc.0", {.bias = !normed});
     if (normed) hidden = nn::batch_norm(hidden, "norm");
     hidden = nn::linear(nn::tanh(hidden), 64, "fc.1", {.activation = "tanh"});
     const Var logits = nn::linear(hidden, 10, "out");
