@@ -1,6 +1,7 @@
 #include "argosy/graph/autograd.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -267,6 +268,7 @@ class Sweep {
       leaf.grad = leaf.row_grad->dense(leaf.data.shape());
       leaf.row_grad.reset();
     }
+    ++leaf.reached;
     add_to(leaf.grad, gradient);
   }
 
@@ -327,13 +329,15 @@ class Sweep {
     lookups_[origin.in[0].value].push_back(std::move(lookup));
   }
 
-  static void add_lookups(Value& leaf, std::vector<Lookup>& lookups) {
-    if (leaf.row_grad)
-      lookups.insert(lookups.begin(),
-                     {.rows = leaf.row_grad->rows, .values = leaf.row_grad->values});
+  /// The gradient of this pass is whole before it is added to that of passes before, as with other
+  /// leaves.
+  static void add_lookups(Value& leaf, std::span<const Lookup> lookups) {
     RowGradient rows = merged(lookups, leaf.data.shape()[1]);
+    ++leaf.reached;
     if (leaf.grad) {
       add_to(leaf.grad, rows.dense(leaf.data.shape()));
+    } else if (leaf.row_grad) {
+      leaf.row_grad = sum_of(std::array{*leaf.row_grad, std::move(rows)});
     } else {
       leaf.row_grad = std::move(rows);
     }
@@ -357,6 +361,14 @@ Tensor RowGradient::dense(const Shape& table) const {
     std::memcpy(all.data() + static_cast<size_t>(row_of[i]) * bytes, values.data() + i * bytes,
                 bytes);
   return all;
+}
+
+RowGradient sum_of(std::span<const RowGradient> parts) {
+  std::vector<Lookup> lookups;
+  lookups.reserve(parts.size());
+  for (const RowGradient& part : parts)
+    lookups.push_back({.rows = part.rows, .values = part.values});
+  return merged(lookups, parts[0].values.shape()[1]);
 }
 
 std::vector<ValuePtr> apply(const OpDef& op, std::span<const ValuePtr> in, Attrs attrs,

@@ -22,6 +22,8 @@ struct RowGradient {
   /// The same with all rows of a table of this shape.
   Tensor dense(const Shape& table) const;
 };
+/// Their sum, added in this order; all of one table, at least one.
+RowGradient sum_of(std::span<const RowGradient> parts);
 
 /// Numbers, and where they come from. A leaf was computed by nothing; gradients end there. The web
 /// of values is freed with the last value that needs it, however deep it is.
@@ -36,6 +38,7 @@ struct Value {
   uint64_t version = 0;                      // how often its memory was written since it was made
   std::optional<Tensor> grad = {};           // of a leaf, and of others after keep_gradient
   std::optional<RowGradient> row_grad = {};  // instead of grad
+  uint64_t reached = 0;                      // how often backward() has added to its gradient
 };
 
 struct ApplyMode {

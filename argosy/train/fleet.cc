@@ -85,11 +85,12 @@ Fleet::~Fleet() = default;
 
 void Fleet::init() { init(role_from_env(process_environment())); }
 
-void Fleet::init(Collectively) {
+void Fleet::init(Collectively, Sums sums) {
   init();
   check<ConfigError>(role().servers.empty(), "init(is_collective): this process is ", role().text(),
                      ", expected no servers");
   collective_ = true;
+  sums_ = sums;
 }
 
 void Fleet::init(Role role) {
@@ -141,6 +142,12 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
     }
     options.strategy = collective_strategy_of(strategy, options.strategy.threads);
     options.strategy.collective.check_every = check_every;
+    if (strategy.deterministic && sums_ != Sums::in_order_of_ranks) {
+      check<ConfigError>(group_ == nullptr,
+                         "minimize: the ranks have met before, so that the "
+                         "strategy's deterministic=true has to be told to init()");
+      sums_ = Sums::in_order_of_ranks;
+    }
     options.connect = [this](const Plan&) { return meet_ranks(); };
   } else if (shared()) {
     const int accumulate = options.strategy.accumulate;
@@ -162,7 +169,9 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
 Group& Fleet::group() {
   if (group_ != nullptr) return *group_;
   if (role().is_rank()) {
-    group_ = connect_group(env_, group_options(role(), options_.strategy.collective));
+    GroupOptions options = group_options(role(), options_.strategy.collective);
+    options.deterministic = sums_ == Sums::in_order_of_ranks;
+    group_ = connect_group(env_, options);
   } else {
     group_ = std::move(inproc_groups(env_, 1).front());
   }
@@ -233,8 +242,8 @@ std::vector<std::vector<std::byte>> Fleet::gather(const std::string& name,
   need_worker(name);
   check<ConfigError>(!left_, name, ": this worker has left by stop_worker()");
   if (!shared()) return {{mine.begin(), mine.end()}};
+  if (role().is_rank()) return gather_bytes(group(), name, mine);
   trainer();
-  if (role().is_rank()) return gather_bytes(*group_, name, mine);
   return argosy::gather(*client_, name, mine);
 }
 

@@ -109,6 +109,9 @@ class Fleet;
 /// For Fleet::init(is_collective).
 enum class Collectively : uint8_t {};
 inline constexpr Collectively is_collective{};
+/// How ranks on several hosts add up what has no strategy of its own; those of one host always do
+/// so in their order.
+enum class Sums : uint8_t { in_any_order, in_order_of_ranks };
 
 /// An optimizer that knows its fleet.
 class DistributedOptimizer {
@@ -159,7 +162,7 @@ class Fleet {
   /// Who this is, as the environment of the process says; see role_from_env.
   void init();
   /// Of a program that trains without servers: ConfigError where the environment lists some.
-  void init(Collectively);
+  void init(Collectively, Sums sums = Sums::in_any_order);
   void init(Role role);
 
   const Role& role() const;
@@ -242,6 +245,7 @@ class Fleet {
   Model model_;
   TrainerOptions options_;
   bool launch_barrier_ = true, left_ = false, collective_ = false;
+  Sums sums_ = Sums::in_any_order;
   std::string model_dir_;  // of init_server
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<PsClient> client_;

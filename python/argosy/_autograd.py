@@ -1,10 +1,14 @@
 """Gradients of dynamic graphs."""
 
 import functools
-from typing import List, Optional
+from typing import Callable, List, Optional
 
 from argosy import _core
 from argosy._apply import Tensor
+
+
+# Each is called at the end of Tensor.backward.
+after_backward: List[Callable[[], None]] = []
 
 
 class no_grad:

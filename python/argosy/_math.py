@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 
 from argosy import _core
-from argosy._apply import Tensor, apply_one, as_array, is_value
+from argosy._apply import Tensor, apply_one, as_array, is_value, is_variable
 from argosy.dtypes import dtype_name, engine_name, get_default_dtype, is_float, promoted
 
 Axis = Union[None, int, Sequence[int]]
@@ -26,6 +26,8 @@ def named(value: Any, name: Optional[str]) -> Any:
 def cast(x, dtype):
     """x as another type."""
     wanted = dtype_name(dtype)
+    if is_variable(x) and not hasattr(x, "_number"):
+        return x.astype(dtype)  # a figure over many batches
     return x if x.dtype == wanted else apply_one("cast", [x], {"to": engine_name(wanted)})
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from argosy import _core
 from argosy._apply import Tensor
+from argosy._autograd import after_backward
 from argosy._operators import Operators
 from argosy._shaping import clone, setitem
 
@@ -49,6 +50,13 @@ def _index(self) -> int:
     if self.dtype not in ("int32", "int64", "uint8"):
         raise TypeError(f"a {self.dtype} Tensor is no index")
     return int(self.item())
+
+
+def _backward(self, grad_tensor=None, retain_graph: bool = False) -> None:
+    """Adds the gradients to those of the Tensors that this one was computed from."""
+    self._backward(grad_tensor, retain_graph)
+    for call in after_backward:
+        call()
 
 
 def _clear_grad(self, set_to_zero: bool = False) -> None:
@@ -116,8 +124,9 @@ def _install():
             setattr(Tensor, name, member)
     methods = {
         "numpy": _numpy, "__array__": _array, "item": _item, "__repr__": _repr, "__len__": _len,
-        "__iter__": _iter, "__bool__": _bool, "__index__": _index, "clear_grad": _clear_grad,
-        "clear_gradient": _clear_grad, "__setitem__": setitem, "__reduce__": _reduce,
+        "backward": _backward, "__iter__": _iter, "__bool__": _bool, "__index__": _index,
+        "clear_grad": _clear_grad, "clear_gradient": _clear_grad, "__setitem__": setitem,
+        "__reduce__": _reduce,
         "__deepcopy__": _deepcopy, "clone": clone, "to": _to, "gradient": _gradient,
         "__float__": lambda self: float(self.item()), "__int__": lambda self: int(self.item()),
         "__format__": lambda self, spec: (format(self.item(), spec) if spec and self.size == 1

@@ -22,6 +22,16 @@ def is_compiled_with_cuda() -> bool:
     return device_count() > 0
 
 
+def is_compiled_with_custom_device(device_type: str) -> bool:
+    """Whether there are devices of a kind that a plug-in brings: there are none."""
+    return False
+
+
+def is_compiled_with_xpu() -> bool:
+    """Whether XPUPlace can be had: it cannot."""
+    return False
+
+
 class _Place:
     _name = ""
 
@@ -42,12 +52,14 @@ class CPUPlace(_Place):
 
 
 class CUDAPlace(_Place):
-    """A device by number; there are only emulated ones, which ARGOSY_EMULATED_DEVICES makes."""
+    """A device by number; there are only emulated ones, which ARGOSY_EMULATED_DEVICES makes. In
+    ranks that a launcher has started without devices (--nproc_per_node) it is the processor."""
 
     def __init__(self, id: int = 0):
         _need_device(int(id))
         self._id = int(id)
-        self._name = f"gpu:{self._id}, emulated: the CPU kernels run"
+        how = "the CPU of a rank" if _is_cpu_rank() else "emulated: the CPU kernels run"
+        self._name = f"gpu:{self._id}, {how}"
 
     def get_device_id(self) -> int:
         """Its number."""
@@ -63,28 +75,41 @@ class CUDAPinnedPlace(_Place):
         _need_device(0)
 
 
+def _is_cpu_rank() -> bool:
+    """Whether a launcher was asked for ranks and had no devices for them."""
+    return device_count() == 0 and os.environ.get("PADDLE_DISTRI_BACKEND") == "gloo"
+
+
 def _need_device(number: int) -> None:
     count = device_count()
+    if _is_cpu_rank():
+        return _say("this rank was started without a device: it computes on the CPU, also where "
+                    "the script names one")
     if not 0 <= number < count:
         has = "this machine has no CUDA device"
         if count:
             has = f"{EMULATED}={count} makes gpu:0 to gpu:{count - 1}"
         raise ValueError(f"there is no device gpu:{number}: {has}; {EMULATED}=N makes N devices "
                          "that run the CPU kernels, or use CPUPlace()")
+    _say(f"{EMULATED}={count}: devices are emulated, the CPU kernels run")
+
+
+def _say(what: str) -> None:
+    """Once in a process."""
     global _said
     if not _said:
         _said = True
-        print(f"argosy: {EMULATED}={count}: devices are emulated, the CPU kernels run",
-              file=sys.stderr, flush=True)
+        print(f"argosy: {what}", file=sys.stderr, flush=True)
 
 
 def set_device(device: str) -> _Place:
-    """Chooses "cpu", "gpu" or "gpu:N" for what follows."""
+    """Chooses "cpu", "gpu:N" or "gpu", the one that a launcher gave, for what follows."""
     global _device
     found = re.fullmatch(r"cpu|gpu(?::(\d+))?", device)
     if not found:
         raise ValueError(f"the device is '{device}', expected cpu, gpu or gpu:N")
-    place = CPUPlace() if device == "cpu" else CUDAPlace(int(found.group(1) or 0))
+    first = (os.environ.get("FLAGS_selected_gpus") or "0").split(",")[0]
+    place = CPUPlace() if device == "cpu" else CUDAPlace(int(found.group(1) or first))
     _device = "cpu" if device == "cpu" else f"gpu:{place.get_device_id()}"
     return place
 

@@ -31,6 +31,7 @@ SourceLoc caller();
 // One for each file.
 void bind_eager(nb::module_& module);
 void bind_errors(nb::module_& module);
+void bind_ranks(nb::module_& module);
 void bind_script(nb::module_& module);
 void bind_samples(nb::module_& module);
 void bind_stepper(nb::module_& module);

@@ -260,8 +260,7 @@ void bind_tensor(nb::module_& module) {
       .def_rw("name", &PyTensor::name)
       .def_rw("persistable", &PyTensor::persistable)
       .def("_array", [](const PyTensor& self) { return array_of(self.value->data); })
-      .def("backward", backward, "grad_tensor"_a = nb::none(), "retain_graph"_a = false,
-           "Adds the gradients to those of the Tensors that this one was computed from.")
+      .def("_backward", backward, "grad_tensor"_a.none(), "retain_graph"_a)
       .def(
           "retain_grads", [](const PyTensor& self) { dynamic::keep_gradient(self.value); },
           "Keeps the gradient of this Tensor too, although it is computed.")

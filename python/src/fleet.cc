@@ -4,6 +4,7 @@
 
 #include "argosy/comm/group.h"
 #include "argosy/fleet/group_sum.h"
+#include "ranks.h"
 #include "training.h"
 
 namespace argosy::python {
@@ -44,6 +45,7 @@ void set_of_ranks(const nb::dict& dict, DistributedStrategy& strategy) {
     set(configs, "k_steps", strategy.gradient_merge_configs.k_steps);
     set(configs, "avg", strategy.gradient_merge_configs.avg);
   }
+  set(dict, "deterministic", strategy.deterministic);
   set(dict, "fp16_allreduce", strategy.fp16_allreduce);
   set(dict, "fuse_all_reduce_ops", strategy.fuse_all_reduce_ops);
   set(dict, "fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);
@@ -154,25 +156,20 @@ void bind_fleet(nb::module_& module) {
   nb::class_<PyFleet> type(module, "Fleet", "This process in its job.");
   type.def(nb::init<>())
       .def("init", [](PyFleet& self) { self.fleet->init(); })
-      .def("init_collective", [](PyFleet& self) { self.fleet->init(is_collective); })
       .def(
-          "all_reduce_mean",
-          [](PyFleet& self, nb::handle array) {
-            Tensor data = tensor_of(array, "all_reduce_mean");
-            waiting(self.fleet, [data](Fleet& f) mutable {
-              f.group().all_reduce(data.as<float>(), Reduce::avg);
-            });
+          "init_collective",
+          [](PyFleet& self, bool deterministic) {
+            self.fleet->init(is_collective,
+                             deterministic ? Sums::in_order_of_ranks : Sums::in_any_order);
           },
-          "array"_a, "Replaces the float32 array by the mean over all ranks.")
+          "deterministic"_a)
       .def(
-          "broadcast",
-          [](PyFleet& self, nb::handle array, int root) {
-            Tensor data = tensor_of(array, "broadcast");
-            waiting(self.fleet, [data, root](Fleet& f) mutable {
-              f.group().broadcast(data.as<float>(), root);
-            });
+          "group",
+          [](PyFleet& self) {
+            const auto group = result_of(self.fleet, [](Fleet& f) { return &f.group(); });
+            return group_object({self.fleet, group});
           },
-          "array"_a, "root"_a, "Replaces the float32 array by that of a rank.")
+          "The ranks of the job; a call that comes first meets them.")
       .def(
           "init_role",
           [](PyFleet& self, bool server, int index, int workers,

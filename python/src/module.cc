@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind_datasets(module);
   bind_training(module);
   bind_fleet(module);
+  bind_ranks(module);
   bind_samples(module);
   bind_eager(module);
   bind_stepper(module);

@@ -2,10 +2,11 @@
 
 from argosy.fleet._fleet import (DistributedOptimizer, Fleet, PaddleCloudRoleMaker, Role, Util,
                                  UserDefinedRoleMaker)
+from argosy.fleet._parallel import DataParallel
 from argosy.fleet._strategy import DistributedStrategy
 
-__all__ = ["DistributedOptimizer", "DistributedStrategy", "Fleet", "PaddleCloudRoleMaker", "Role",
-           "UserDefinedRoleMaker", "Util"]
+__all__ = ["DataParallel", "DistributedOptimizer", "DistributedStrategy", "Fleet",
+           "PaddleCloudRoleMaker", "Role", "UserDefinedRoleMaker", "Util"]
 
 
 def _leave_all() -> None:

@@ -6,8 +6,8 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from argosy import _core, nn
-from argosy.fleet._parallel import DataParallel, reduce_gradients
+from argosy import _core, distributed, nn
+from argosy.fleet._parallel import DataParallel, StepGradients
 from argosy.fleet._strategy import DistributedStrategy
 
 
@@ -90,12 +90,15 @@ class DistributedOptimizer:
 
     def __init__(self, fleet: "Fleet", optimizer: Any, strategy: DistributedStrategy):
         self._fleet, self._optimizer, self._strategy = fleet, optimizer, strategy
+        self._gradients: Optional[StepGradients] = None
 
     def minimize(self, loss: Any, startup_program: Any = None, parameters: Any = None,
                  no_grad_set: Any = None, parameter_list: Any = None, **kwargs: Any) -> Any:
         """Says what all processes of the job train or serve."""
         if not hasattr(loss, "program"):
-            reduce_gradients(self._fleet, self._optimizer._parameter_list or ())
+            if all(p.grad is None for p in self._optimizer._parameter_list or ()):
+                loss.backward()
+            self._reduce()
             return self._optimizer.minimize(loss)
         result = loss.program._minimize(self._optimizer, loss, parameters or parameter_list,
                                         no_grad_set)
@@ -104,8 +107,15 @@ class DistributedOptimizer:
 
     def step(self) -> None:
         """Updates every parameter by the mean of all ranks' gradients."""
-        reduce_gradients(self._fleet, self._optimizer._parameter_list or ())
+        self._reduce()
         self._optimizer.step()
+
+    def _reduce(self) -> None:
+        if not self._fleet._collective or self._fleet.worker_num() == 1:
+            return
+        if self._gradients is None:
+            self._gradients = StepGradients(self._optimizer._parameter_list or (), self._strategy)
+        self._gradients.reduce()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
@@ -132,12 +142,21 @@ class Fleet:
         role_maker = role_maker or PaddleCloudRoleMaker(is_collective)
         self._collective = is_collective or role_maker._is_collective
         if self._collective:
-            self._core.init_collective()
+            self._meet_ranks(strategy)
         else:
             role_maker._apply(self._core)
         self._strategy = strategy
         self._initialised = True
         return self
+
+    def _meet_ranks(self, strategy: Optional[DistributedStrategy]) -> None:
+        """The ranks that init_parallel_env has met are this fleet's; a process meets them once."""
+        met = distributed._fleet
+        if met is not None and met is not self and met._program is None and met.worker_num() > 1:
+            self._core = met._core
+        else:
+            self._core.init_collective(strategy is not None and strategy.deterministic)
+        distributed._adopt(self)
 
     def distributed_optimizer(self, optimizer: Any,
                               strategy: Optional[DistributedStrategy] = None) -> DistributedOptimizer:
@@ -221,7 +240,7 @@ class Fleet:
 
     def barrier_worker(self) -> None:
         """Returns when every worker has come here."""
-        if self._program is not None:
+        if self._program is not None or self._collective:
             self._announce()
             self._core.barrier_worker()
 
@@ -279,12 +298,16 @@ class Fleet:
         self._core.shrink(0 if threshold is None else int(threshold))
 
     def distributed_model(self, model: Any) -> Any:
-        """The model with the values of rank 0; its optimizer's step() takes the mean of all ranks'
-        gradients. With one process: the model."""
+        """The model with the values of rank 0, whose gradients are the mean over all ranks. With
+        one process: the model."""
         self._need_init("distributed_model")
-        if self._strategy is not None and self._strategy.sync_batch_norm:
+        strategy = self._strategy or DistributedStrategy()
+        if strategy.sync_batch_norm:
             model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-        return model if self.worker_num() == 1 else DataParallel(model, self)
+        if self.worker_num() == 1:
+            return model
+        return DataParallel(model, strategy,
+                            find_unused_parameters=strategy.find_unused_parameters)
 
     def split_files(self, files: Sequence[str]) -> List[str]:
         """This worker's share, as util.get_file_shard."""

@@ -21,6 +21,7 @@ _NOT_YET: Dict[str, Any] = {
 # Switches of ranks that train together, and the settings that belong to some.
 _SWITCHES = ("gradient_merge", "lars", "lamb", "fp16_allreduce", "sync_batch_norm",
              "use_hierarchical_allreduce")
+_FLAGS = ("fuse_all_reduce_ops", "deterministic", "find_unused_parameters")
 _CONFIGS: Dict[str, Dict[str, Any]] = {
     "gradient_merge_configs": {"k_steps": 1, "avg": True},
     "lars_configs": {"lars_coeff": 0.001, "lars_weight_decay": 0.0005, "epsilon": 0.0,
@@ -56,7 +57,9 @@ def _nearest(name: str, known: Any) -> str:
 class DistributedStrategy:
     """With servers: a_sync False for sync, True for async, a_sync_configs k_steps above 0 for geo.
     Of ranks without servers: gradient_merge, lars, lamb, fp16_allreduce, fuse_all_reduce_ops,
-    fuse_grad_size_in_MB, gradient_scale_configs, sync_batch_norm, use_hierarchical_allreduce."""
+    fuse_grad_size_in_MB, gradient_scale_configs, sync_batch_norm, use_hierarchical_allreduce,
+    find_unused_parameters (of dynamic graphs), and deterministic: the bits of one process that
+    accumulates the batches of all ranks."""
 
     def __init__(self) -> None:
         fields = self.__dict__
@@ -69,7 +72,7 @@ class DistributedStrategy:
         fields["fuse_grad_size_in_MB"] = 32
         fields["_bucket_set"] = False
         fields["hierarchical_allreduce_inter_nranks"] = 1
-        fields["find_unused_parameters"] = False
+        fields["deterministic"] = fields["find_unused_parameters"] = False
         fields.update(_NOT_YET)
         fields.update({name: defaults[0] for name, defaults in _DEFAULTS.items()})
 
@@ -81,7 +84,7 @@ class DistributedStrategy:
             self._set_a_sync_configs(value)
         elif name in _CONFIGS:
             self._set_configs(name, value)
-        elif name in _SWITCHES or name == "fuse_all_reduce_ops":
+        elif name in _SWITCHES or name in _FLAGS:
             self.__dict__[name] = bool(value)
         elif name == "fuse_grad_size_in_MB":
             self.__dict__.update(fuse_grad_size_in_MB=value, _bucket_set=True)
@@ -92,8 +95,7 @@ class DistributedStrategy:
             self._set_default(name, value)
         elif name in _OTHERS_NOT_YET:
             raise _core.ConfigError(f"DistributedStrategy.{name} is not supported")
-        elif name in ("hierarchical_allreduce_inter_nranks", "find_unused_parameters",
-                      *_CONFIGS_NOT_YET, *_ENGINE):
+        elif name in ("hierarchical_allreduce_inter_nranks", *_CONFIGS_NOT_YET, *_ENGINE):
             self.__dict__[name] = value
         else:
             known = [field for field in self.__dict__ if not field.startswith("_")]
@@ -132,6 +134,7 @@ class DistributedStrategy:
             ("fuse_all_reduce_ops", not self.fuse_all_reduce_ops),
             ("fuse_grad_size_in_MB", self._bucket_set),
             ("gradient_scale_configs", self.gradient_scale_configs["scale_strategy"] != "avg"),
+            ("deterministic", self.deterministic),
             ("hierarchical_allreduce_inter_nranks",
              self.hierarchical_allreduce_inter_nranks != 1)) if is_set]
         if on:
@@ -148,11 +151,21 @@ class DistributedStrategy:
         words["hierarchical_allreduce_inter_nranks"] = self.hierarchical_allreduce_inter_nranks
         built = self.__dict__.get("build_strategy")
         words["sync_batch_norm"] |= bool(getattr(built, "sync_batch_norm", False))
-        words.update(gradient_scale=scale, gradient_merge_configs=self.gradient_merge_configs,
+        words.update(gradient_scale=scale, deterministic=self.deterministic,
+                     gradient_merge_configs=self.gradient_merge_configs,
                      lars_configs=self.lars_configs, lamb_configs=self.lamb_configs)
         if self._bucket_set:
             words["fuse_grad_size_in_MB"] = float(self.fuse_grad_size_in_MB)
         return words
+
+    def _of_dynamic(self) -> tuple:
+        """(deterministic, scale) of a dynamic graph's gradients, which take no other words."""
+        words = self._of_ranks()
+        given = [name for name in _SWITCHES if words[name] and name != "sync_batch_norm"]
+        if given:
+            raise _core.ConfigError(f"DistributedStrategy.{given[0]}=True is for static programs, "
+                                    "and this graph is dynamic")
+        return self.deterministic, words["gradient_scale"]
 
     def __repr__(self) -> str:
         mode = "sync" if not self.a_sync else "geo" if self.a_sync_configs["k_steps"] > 0 else "async"

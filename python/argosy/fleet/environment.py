@@ -4,12 +4,16 @@ import os
 
 
 def get_rank(group=None) -> int:
-    """The number of this process; 0 without a launcher."""
+    """The number of this process, or its place in a group; 0 without a launcher."""
+    if group is not None:
+        return group.rank
     return int(os.environ.get("PADDLE_TRAINER_ID") or 0)
 
 
 def get_world_size(group=None) -> int:
-    """How many processes there are; 1 without a launcher."""
+    """How many processes there are, or are in a group; 1 without a launcher."""
+    if group is not None:
+        return group.nranks
     return int(os.environ.get("PADDLE_TRAINERS_NUM") or 1)
 
 

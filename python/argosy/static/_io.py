@@ -149,6 +149,12 @@ class MeterTensor:
     def __init__(self, meter: Any):
         self._meter = meter
 
+    def shape(self) -> List[int]:
+        """One number for each bucket."""
+        return [1, self._meter.buckets]
+
+    _get_dims = shape
+
     def set(self, array: Any, place: Any = None) -> None:
         """Zeros: forgets all batches."""
         if np.any(np.asarray(array)):
@@ -177,7 +183,7 @@ class Scope:
         """The variable, or None."""
         program = self._program or default_main_program()
         for meter in program._meters:
-            if meter.name in name:
+            if name in meter.states or meter.name in name:
                 return ScopeVariable(MeterTensor(meter))
         if name in program._tables:
             return ScopeVariable(TableTensor(program, program._tables[name]))

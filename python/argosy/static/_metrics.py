@@ -6,6 +6,7 @@ from typing import Any, List, Tuple
 import numpy as np
 
 from argosy import _core, unique_name
+from argosy.dtypes import dtype_name
 from argosy.static._program import Program, Variable
 
 
@@ -13,18 +14,23 @@ class MeterVariable:
     """A figure that can be fetched like a variable of one number."""
 
     shape = [1]
-    dtype = "float64"
     stop_gradient = True
     persistable = True
 
-    def __init__(self, program: Program, name: str, auc: "StaticAuc", what: str):
+    def __init__(self, program: Program, name: str, auc: "StaticAuc", what: str,
+                 dtype: str = "float64"):
         self.program, self.name, self._auc, self._what = program, name, auc, what
+        self.dtype = dtype
 
     def _value(self) -> np.ndarray:
-        return self._auc.value(self._what)
+        return self._auc.value(self._what).astype(self.dtype)
+
+    def astype(self, dtype: Any) -> "MeterVariable":
+        """The same figure as another type."""
+        return MeterVariable(self.program, self.name, self._auc, self._what, dtype_name(dtype))
 
     def __repr__(self) -> str:
-        return f"figure {self.name} : shape(1,) dtype(float64)"
+        return f"figure {self.name} : shape(1,) dtype({self.dtype})"
 
 
 class StaticAuc:
@@ -33,9 +39,11 @@ class StaticAuc:
     def __init__(self, name: str, prediction: Variable, label: Variable, buckets: int, steps: int):
         self.name = name
         self.prediction, self.label = prediction, label
+        self.buckets = buckets
         self._text = f"auc(buckets={buckets})"
         self._all = _core.Meter(self._text)
         self._last: deque = deque(maxlen=steps or None)
+        self.states = [unique_name.generate("_generated_var") for _ in range(4)]
 
     def _spec(self) -> Tuple[str, str, int, int]:
         return self.name, self._text, self.prediction._number, self.label._number
@@ -85,8 +93,8 @@ def auc(input: Variable, label: Variable, curve: str = "ROC", num_thresholds: in
     program._meters.append(figure)
     overall = MeterVariable(program, f"{name}.tmp_0", figure, "all")
     recent = MeterVariable(program, f"{name}.tmp_1", figure, "recent")
-    states = [MeterVariable(program, f"_generated_var_{name}_{i}", figure, "recent" if i < 2 else "all")
-              for i in range(4)]
+    states = [MeterVariable(program, state, figure, "recent" if i < 2 else "all")
+              for i, state in enumerate(figure.states)]
     return overall, recent, states
 
 
