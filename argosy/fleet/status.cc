@@ -1,5 +1,6 @@
 #include "argosy/fleet/status.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <deque>
@@ -39,7 +40,42 @@ class RecentFigures {
   std::deque<Counts> counts_;
 };
 
+ProcessStatus status_of(int index, const Activity::View& view, Env::Time now) {
+  return {.role = "worker",
+          .index = static_cast<uint32_t>(index),
+          .pid = ::getpid(),
+          .doing = view.doing,
+          .since = seconds(now - view.since),
+          .epoch = view.epoch,
+          .step = view.step};
+}
+
+bool needs_other_ranks(Doing doing) {
+  return doing == Doing::fetching || doing == Doing::sending || doing == Doing::meeting;
+}
+
 }  // namespace
+
+StatusReport::Look look_at_rank(Env& env, int index, int ranks, const Activity& activity) {
+  return [&env, index, ranks, &activity,
+          recent = RecentFigures()]() mutable -> std::optional<ProcessStatus> {
+    const Activity::View view = activity.view();
+    const Env::Time now = env.now();
+    ProcessStatus status = status_of(index, view, now);
+    recent.take(now, view.samples, {});
+    recent.put_into(status);
+    if (!needs_other_ranks(view.doing)) return status;
+    Wait wait;
+    wait.role = "worker";
+    wait.seconds = status.since;
+    wait.what = "to meet";
+    if (view.doing != Doing::meeting) wait.what = fmt::format("to end step {}", view.step + 1);
+    for (int rank = 0; rank < ranks; ++rank)
+      if (rank != index) wait.peers.listed.push_back(static_cast<uint32_t>(rank));
+    status.waits.push_back(std::move(wait));
+    return status;
+  };
+}
 
 StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
                                   std::shared_ptr<const PsClient> client) {
@@ -47,14 +83,8 @@ StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
           recent = RecentFigures()]() mutable -> std::optional<ProcessStatus> {
     const Activity::View view = activity.view();
     const Env::Time now = env.now();
-    ProcessStatus status{.role = "worker",
-                         .index = static_cast<uint32_t>(index),
-                         .pid = ::getpid(),
-                         .doing = view.doing,
-                         .since = seconds(now - view.since),
-                         .epoch = view.epoch,
-                         .step = view.step,
-                         .queue = client->under_way()};
+    ProcessStatus status = status_of(index, view, now);
+    status.queue = client->under_way();
     recent.take(now, view.samples, client->staleness());
     recent.put_into(status);
     for (ClientWait& wait : client->waits())

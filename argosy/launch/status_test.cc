@@ -81,6 +81,16 @@ TEST(WaitChains, EndWithWhoIsSilentOrDeadOrNotKnown) {
   EXPECT_EQ(end({.name = "worker 7"}), "worker 2 is in no status file here; likewise worker 0");
 }
 
+TEST(WaitChains, LeadFromRanksToTheOneThatReads) {
+  EXPECT_EQ(only_chain({reported("role=worker index=0 doing=sending since=6.0 step=4 "
+                                 "wait=worker:1-2:6.0::to%20end%20step%205"),
+                        reported("role=worker index=1 doing=reading since=6.1 step=4"),
+                        reported("role=worker index=2 doing=fetching since=5.9 step=4 "
+                                 "wait=worker:0-1:5.9::to%20end%20step%205")}),
+            "worker 0 waits 6.0 s for workers 1-2 (to end step 5); worker 1 reads data for 6.1 s; "
+            "likewise worker 2");
+}
+
 TEST(WaitChains, SayThatTheyAreCircles) {
   const auto chains = wait_chains(
       {file_of({reported("role=server index=0" + kServing + "wait=worker:1:5.0:0:join"),

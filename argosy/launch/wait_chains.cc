@@ -106,7 +106,8 @@ Chain follow(const std::string& first, const ByName& processes) {
     if (chain.links.empty()) chain.seconds = wait->seconds;
     chain.links.push_back(fmt::format("{} waits {:.1f} s for {} ({})", name, wait->seconds,
                                       peers_text(*wait), wait->what));
-    on_behalf = status.role == "worker" ? std::optional(status.index) : std::nullopt;
+    // A server holds back the answers of some; ranks wait for each other.
+    on_behalf = wait->role == "server" ? std::optional(status.index) : std::nullopt;
     name = next_of(*wait, processes, chain.names);
     if (name.empty()) return chain;
   }

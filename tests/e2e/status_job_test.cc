@@ -126,6 +126,22 @@ class StatusJob : public testing::Test {
     }
   }
 
+  /// Two ranks.
+  void start_ranks() {
+    command_ = "argosy train -m config.yaml";
+    const std::array<argosy::e2e::Loopback, 2> sockets;
+    for (size_t rank = 0; rank < sockets.size(); ++rank) {
+      const Variables variables = {
+          {"PADDLE_TRAINER_ENDPOINTS", sockets[0].address() + "," + sockets[1].address()},
+          {"PADDLE_CURRENT_ENDPOINT", sockets[rank].address()},
+          {"PADDLE_TRAINERS_NUM", "2"},
+          {"PADDLE_TRAINER_ID", std::to_string(rank)},
+          {"ARGOSY_LISTEN_FD", std::to_string(kListenFd)},
+          {"ARGOSY_PROGRESS_FD", std::to_string(kProgressFd)}};
+      begin("worker " + std::to_string(rank), variables, sockets[rank].fd());
+    }
+  }
+
   /// What a launcher does all the time.
   void look_after() {
     std::array<char, 4096> block;
@@ -206,6 +222,16 @@ TEST_F(StatusJob, NamesTheWorkerThatReadsDataForTooLong) {
             "parameters\\); server 0 waits [0-9.]+ s for worker 1 \\(step [0-9]+\\); worker 1 "
             "reads data for [0-9.]+ s"))
       << said("worker1.err");
+}
+
+TEST_F(StatusJob, ShowsRanksAndNamesTheOneThatTheOthersWaitFor) {
+  start_ranks();
+  ASSERT_TRUE(shows("worker 1 +[0-9]+ .*[1-9][0-9]* of epoch [1-9][0-9]* +[1-9][0-9]*"))
+      << said("worker1.err");
+  ASSERT_EQ(::kill(pid("worker 1"), SIGSTOP), 0);
+  EXPECT_TRUE(shows(
+      "worker 0 waits [0-9.]+ s for worker 1 \\((to end step [0-9]+|to meet)\\); worker 1 has not "
+      "reported for [0-9.]+ s"));
 }
 
 TEST_F(StatusJob, NamesTheServerThatIsDead) {
