@@ -19,7 +19,8 @@ def find_program(name):
     sys.exit(f"there is no program {name} beside {here} or in PATH, expected {name.upper()} to name it")
 
 
-def run(verb):
-    """Becomes `argosy VERB` with the rest of this command line."""
+def run(verb, *settings):
+    """Becomes `argosy VERB` with the rest of this command line, whose settings win over these."""
     program = find_program("argosy")
-    os.execv(program, [program, verb] + sys.argv[1:])
+    given = [word for setting in settings for word in ("-o", setting)]
+    os.execv(program, [program, verb] + given + sys.argv[1:])

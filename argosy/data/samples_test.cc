@@ -124,6 +124,32 @@ TEST(ArrayDataset, DropsALastBatchThatIsNotFull) {
   EXPECT_EQ(data->batches(), 2U);
 }
 
+TEST(ArrayDataset, SharesShuffleAlikeAndMakeOneEpochTogether) {
+  Tensor ids({103}, DType::i64);
+  for (int64_t i = 0; i < 103; ++i) ids.as<int64_t>()[static_cast<size_t>(i)] = i;
+  const auto epoch = [&](size_t index, uint64_t seed) {
+    const auto data = array_dataset({{"id", ids}}, {.batch_size = 10, .share = {index, 3}});
+    std::vector<int64_t> order;
+    Batch batch;
+    data->begin_epoch(seed);
+    while (data->next(batch))
+      for (int64_t id : batch.feeds.at("id").as<int64_t>()) order.push_back(id);
+    return order;
+  };
+  std::set<int64_t> all;
+  size_t count = 0;
+  for (size_t index = 0; index < 3; ++index) {
+    const auto part = epoch(index, 5);
+    EXPECT_EQ(part.size(), index == 0 ? 35U : 34U);
+    EXPECT_EQ(part, epoch(index, 5));
+    EXPECT_NE(part, epoch(index, 6));
+    all.insert(part.begin(), part.end());
+    count += part.size();
+  }
+  EXPECT_EQ(count, 103U);
+  EXPECT_EQ(all.size(), 103U);
+}
+
 TEST(ArrayDataset, RefusesArraysOfDifferentLength) {
   EXPECT_THROW(array_dataset({{"a", Tensor({3, 2})}, {"b", Tensor({4})}}, {}), ConfigError);
 }

@@ -124,8 +124,10 @@ struct Cards {
   std::vector<std::string> indices;  // among those that a process sees
 };
 
+constexpr const char *kVisible = "CUDA_VISIBLE_DEVICES", *kEmulated = "ARGOSY_EMULATED_DEVICES";
+
 Cards find_cards(const LaunchFlags& flags, const Machine& machine) {
-  const std::string visible_text = machine.variable("CUDA_VISIBLE_DEVICES");
+  const std::string visible_text = visible_cards(machine);
   const auto visible = visible_text.empty() ? std::vector<std::string>() : split(visible_text);
   Cards cards;
   cards.names = flags.gpus.empty() ? visible : split(flags.gpus);
@@ -136,8 +138,9 @@ Cards find_cards(const LaunchFlags& flags, const Machine& machine) {
       continue;
     }
     const auto found = std::ranges::find(visible, card);
-    check<ConfigError>(found != visible.end(), "--gpus has card ", card,
-                       ", expected one of CUDA_VISIBLE_DEVICES: ", visible_text);
+    check<ConfigError>(found != visible.end(), "--gpus has card ", card, ", expected one of ",
+                       machine.variable(kVisible).empty() ? kEmulated : kVisible, ": ",
+                       visible_text);
     cards.indices.push_back(std::to_string(found - visible.begin()));
   }
   return cards;
@@ -348,6 +351,15 @@ std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob&
 }
 
 }  // namespace
+
+std::string visible_cards(const Machine& machine) {
+  const std::string visible = machine.variable(kVisible), emulated = machine.variable(kEmulated);
+  if (!visible.empty() || emulated.empty()) return visible;
+  std::string cards;
+  for (int card = 0; card < number_in(kEmulated, emulated, 0); ++card)
+    cards += (card == 0 ? "" : ",") + std::to_string(card);
+  return cards;
+}
 
 const KindNames& names_of(ProcessKind kind) {
   static constexpr std::array<KindNames, 4> kNames = {{

@@ -143,6 +143,12 @@ TEST(LaunchJob, RanksAreOneForEachCardOrAsManyAsAsked) {
             "--nproc_per_node is 3 but there are 4 cards, expected a number that divides them");
   EXPECT_EQ(refusal({.gpus = "3"}, four),
             "--gpus has card 3, expected one of CUDA_VISIBLE_DEVICES: 4,5,6,7");
+  const Machine emulated = {.environment = {{"ARGOSY_EMULATED_DEVICES", "2"}},
+                            .hosts = {"10.0.0.1"}};
+  EXPECT_EQ(cards(job_of({}, emulated)), "0;1");
+  EXPECT_EQ(cards(job_of({.gpus = "1"}, emulated)), "1");
+  EXPECT_EQ(refusal({.gpus = "2"}, emulated),
+            "--gpus has card 2, expected one of ARGOSY_EMULATED_DEVICES: 0,1");
   EXPECT_EQ(refusal({.gpus = "a"}), "--gpus is 'a', expected a number of at least 0");
   const LaunchJob two = job_of({.ips = "10.0.0.1,10.0.0.2", .gpus = "4,5"}, four);
   EXPECT_EQ(workers(two), "10.0.0.1:6070 10.0.0.1:6071 10.0.0.2:6070 10.0.0.2:6071");

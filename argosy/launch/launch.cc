@@ -79,8 +79,8 @@ int launch(LaunchFlags flags, const Machine& machine) {
     return 0;
   }
   if (job.mode == LaunchMode::collective && flags.gpus.empty())
-    flags.gpus = machine.variable("CUDA_VISIBLE_DEVICES");  // as the banner shows them
-  plan_processes(job);  // says what is wrong before anything is touched
+    flags.gpus = visible_cards(machine);  // as the banner shows them
+  plan_processes(job);                    // says what is wrong before anything is touched
   const bool talks = !flags.json && (flags.log_level == "INFO" || flags.log_level == "DEBUG");
   prepare_log_dir(job.log_dir);
   if (!preflight(job)) return kNothingStarted;

@@ -31,6 +31,9 @@ struct Machine {
   std::string variable(const std::string& name) const;
 };
 Machine this_machine();
+/// The devices that processes may use, "0,1": CUDA_VISIBLE_DEVICES, or those that
+/// ARGOSY_EMULATED_DEVICES makes.
+std::string visible_cards(const Machine& machine);
 
 enum class LaunchMode : uint8_t { collective, servers, heterogeneous };
 enum class ProcessKind : uint8_t { server, worker, heter_worker, coordinator };

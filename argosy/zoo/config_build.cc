@@ -12,7 +12,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kSections = {
     "runner", "hyper_parameters", "model", "workspace", "inputs",
     "tables", "network",          "loss",  "metrics"};
-constexpr int64_t kIds = 1000001;  // PaddleRec's sparse_feature_number
+constexpr const char* kDigits = "mnist";  // a reader of no lines
+constexpr int64_t kIds = 1000001;         // PaddleRec's sparse_feature_number
 
 void check_sections(const Setting& root) {
   for (const Setting& section : root.items) {
@@ -104,6 +105,7 @@ bool is_stream(const std::string& type) {
 }
 
 bool is_parser(const std::string& text) {
+  if (text == kDigits) return true;
   const std::vector<std::string> names = parser_names();
   return std::ranges::find(names, text.substr(0, text.find('('))) != names.end();
 }
@@ -168,6 +170,12 @@ Reading make_reading(const Config& config, const Setting& root, bool train,
 
 /// The parser and the slots must go together; nothing is read for it.
 void check_reading(const Reading& reading, const Config& config, const Setting& at) {
+  if (reading.parser == kDigits) {
+    constexpr int64_t kPixels = 28 * 28;
+    if (config.inputs.dense_size != kPixels || !config.inputs.slots.empty())
+      fail_at(at, kDigits, " gives images, expected inputs: {dense: ", kPixels, ", label: ...}");
+    return;
+  }
   try {
     static_cast<void>(make_parser(reading.parser, config.inputs.columns));
     const Call call(reading.parser);
@@ -224,6 +232,8 @@ void check_runner(const Setting& root, Config& config) {
     fail_at(*start, "expected a number below infer_end_epoch ", runner.infer_end_epoch, ", got ",
             runner.infer_start_epoch);
   if (runner.infer_load_path.empty()) runner.infer_load_path = runner.model_save_path;
+  if (runner.use_gpu)
+    config.notes.emplace_back("runner.use_gpu: devices are emulated, the CPU kernels run");
   if (runner.use_fleet)
     config.notes.emplace_back("runner.use_fleet: without a launcher the run is local");
   if (!runner.model_path.empty())

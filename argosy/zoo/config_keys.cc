@@ -1,6 +1,7 @@
 // What may stand in a configuration: one row per key. A row without a member is a key of PaddleRec
 // that is refused, with the reason.
 #include <array>
+#include <cstdlib>
 
 #include "argosy/base/call.h"
 #include "argosy/ps/entry.h"
@@ -54,9 +55,11 @@ void check_infer_reader_type(const Setting& setting, Runner& runner) {
 }
 
 void check_gpu(const Setting& setting, Runner& runner) {
-  if (runner.use_gpu)
-    fail_at(setting, "True, but there is no device: this version of argosy trains on CPU; ",
-            "write False");
+  const char* const emulated = std::getenv("ARGOSY_EMULATED_DEVICES");
+  if (runner.use_gpu && (emulated == nullptr || std::atoi(emulated) < 1))
+    fail_at(setting,
+            "True, but this machine has no device; ARGOSY_EMULATED_DEVICES=N makes N that ",
+            "run the CPU kernels, or write False");
 }
 
 void check_lazy_mode(const Setting& setting, OptimizerKeys& keys) {
@@ -160,7 +163,11 @@ constexpr auto kRunner = std::to_array<ConfigKey<Runner>>({
         "reader", &R::reader,
         "format of the lines, a parser of `argosy/data/parsers/` such as `criteo(hash=1000001)`; "
         "without it what `train_reader_path` names, or `multislot`. `criteo` alone takes its hash "
-        "from `hyper_parameters.sparse_feature_number`",
+        "from `hyper_parameters.sparse_feature_number`. `mnist`: no lines, but the images and "
+        "labels "
+        "of `train_data_dir`, a folder with MNIST's four files, else of `$ARGOSY_DATA/mnist`; "
+        "where "
+        "there are none, made-up digits",
         check_call),
     {"train_reader_path", &R::train_reader_path,
      "a parser, as `reader`; or `criteo_reader`, PaddleRec's `click:0 dense_feature:0.1 1:737395`. "
@@ -192,13 +199,19 @@ constexpr auto kRunner = std::to_array<ConfigKey<Runner>>({
     {"deterministic", &R::deterministic, "the same bits for any `thread_num`"},
     {"seed", &R::seed, "of first values, order and dropout", kFromZero},
     {"check_nan", &R::check_nan, "stops at the first NaN and names its node"},
+    choice<Runner>(
+        "graph", &R::graph,
+        "`static` records the model once; `dynamic` runs it anew for each batch, with the "
+        "same results: what `tools/static_trainer.py` and `tools/trainer.py` choose",
+        "static dynamic"),
     choice<Runner>("sync_mode", &R::sync_mode,
                    "how workers share parameters; without roles in the environment the run is "
                    "local and says so",
                    kModes),
     {"geo_step", &R::geo_step, "steps between two exchanges of `sync_mode: geo`", kFromOne},
     {"use_fleet", &R::use_fleet, "accepted: a launcher decides, without one the run is local"},
-    checked<Runner>("use_gpu", &R::use_gpu, "True is an error: this version trains on CPU",
+    checked<Runner>("use_gpu", &R::use_gpu,
+                    "True needs a device, or `ARGOSY_EMULATED_DEVICES` in the environment",
                     check_gpu),
     {"use_auc", &R::use_auc, "shows the AUC at the end of each epoch"},
     {"auc_num", &R::auc_num, "how many of the model's AUC meters that line shows", kFromOne},

@@ -313,10 +313,34 @@ TEST(Config, NoKeyIsListedTwice) {
 
 TEST(Config, DevicesThatAreNotThereAreRefused) {
   EXPECT_EQ(runner_refusal("use_gpu: True"),
-            "2: runner.use_gpu: True, but there is no device: this version of argosy trains on "
-            "CPU; write False");
+            "2: runner.use_gpu: True, but this machine has no device; ARGOSY_EMULATED_DEVICES=N "
+            "makes N that run the CPU kernels, or write False");
   EXPECT_EQ(runner_refusal("use_xpu: True"), "2: runner.use_xpu: refused: there is no such device");
   EXPECT_EQ(runner_refusal("use_gpu: 0"), "nothing was thrown");
+}
+
+TEST(Config, DigitsAreReadAsImagesOfTheirSize) {
+  const auto refusal = [](const std::string& inputs) {
+    try {
+      static_cast<void>(parse_config(
+          "runner: {reader: mnist}\ninputs: " + inputs + "\nnetwork: {y: linear(dense, size=10)}\n",
+          "net.yaml"));
+    } catch (const ConfigError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal("{dense: 784, label: digit}"), "");
+  EXPECT_EQ(refusal("{dense: 28, label: digit}"),
+            "net.yaml:1: runner.reader: mnist gives images, expected inputs: {dense: 784, label: "
+            "...}");
+}
+
+TEST(Config, AGraphIsStaticOrDynamic) {
+  EXPECT_EQ(parse_config("model: dnn\n", "c.yaml").runner.graph, "static");
+  EXPECT_EQ(runner_refusal("graph: dynamic"), "nothing was thrown");
+  EXPECT_EQ(runner_refusal("graph: eager"),
+            "2: runner.graph: expected one of static, dynamic, got 'eager'");
 }
 
 TEST(Config, ReaderTypesHaveAliases) {

@@ -139,12 +139,13 @@ TEST(ZooModel, EveryConfigurationOfTheTreeBuilds) {
     if (entry.path().filename() != "config.yaml") continue;
     SCOPED_TRACE(entry.path().string());
     const Config config = load_config(entry.path().string());
-    EXPECT_FALSE(make_model(config).tables.empty());
-    EXPECT_FALSE(config.runner.generate.empty());
+    const bool digits = config.train.parser == "mnist";  // no tables, and made up by themselves
+    EXPECT_EQ(make_model(config).tables.empty(), digits);
+    EXPECT_EQ(config.runner.generate.empty(), digits);
     EXPECT_TRUE(config.notes.empty()) << config.notes.front();
     ++found;
   }
-  EXPECT_GE(found, 7U);
+  EXPECT_GE(found, 8U);
 }
 
 TEST(ZooModel, TheNetworkInYamlIsTheModelInCpp) {

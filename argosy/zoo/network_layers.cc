@@ -8,6 +8,13 @@ namespace {
 
 constexpr Limits kSize{1, 1 << 24};
 
+/// The label of a class as a whole number; data have floats.
+Var class_of(CallSite& s) {
+  const Var label = s.var(1, "the label");
+  if (!is_float(label.type().dtype)) return label;
+  return label.g->apply("cast", {label}, {{"to", "i64"}}, s.scope().at());
+}
+
 }  // namespace
 
 const std::vector<NetworkLayer>& network_layers() {
@@ -78,12 +85,12 @@ const std::vector<NetworkLayer>& network_layers() {
       {"softmax_loss",
        [](CallSite& s) {
          const Var logits = s.var(0, "the logits");
-         return nn::softmax_loss(logits, s.var(1, "the label"), s.scope().at());
+         return nn::softmax_loss(logits, class_of(s), s.scope().at());
        }},
       {"accuracy",
        [](CallSite& s) {
          const Var scores = s.var(0, "the scores");
-         return nn::accuracy(scores, s.var(1, "the label"), s.scope().at());
+         return nn::accuracy(scores, class_of(s), s.scope().at());
        }},
   };
   return all;

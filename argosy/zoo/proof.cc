@@ -137,14 +137,14 @@ class Draw {
 };
 
 /// One batch as training would read it, or a made-up one.
-Batch batch_for(const Config& config, const Plan& plan, const TablesOptions& tables) {
+Batch batch_for(Env& env, const Config& config, const Plan& plan, const TablesOptions& tables) {
   const std::string& folder = config.train.data_dir;
   if (folder.empty() || !std::filesystem::exists(folder)) return random_batch(config, plan, tables);
   Config reading = config;
   reading.train.type = "QueueDataset";
   reading.runner.shuffle = false;
   Batch batch;
-  const auto data = make_train_data(reading, plan, tables);
+  const auto data = make_train_data(env, reading, plan, tables);
   data->begin_epoch(static_cast<uint64_t>(config.runner.seed));
   check<DataError>(data->next(batch), folder, ": has no instance");
   return batch;
@@ -227,7 +227,8 @@ Proof prove_plan(Env& env, const Config& config, const PlanOptions& options) {
   const Plan plan = record(setup.model, training).plan;
   const Placement placement =
       placement_of(plan, {.mode = "sync"}, options.servers, options.placement);
-  return prove_split(env, setup.model, training, placement, batch_for(config, plan, setup.tables));
+  return prove_split(env, setup.model, training, placement,
+                     batch_for(env, config, plan, setup.tables));
 }
 
 }  // namespace argosy

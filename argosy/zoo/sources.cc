@@ -10,6 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/data/file_list.h"
 #include "argosy/data/generate.h"
+#include "argosy/data/samples.h"
 
 namespace argosy {
 namespace {
@@ -109,6 +110,13 @@ std::optional<double> best_auc(Env& env, const std::string& folder) {
   return error == std::errc() ? std::optional(auc) : std::nullopt;
 }
 
+bool reads_digits(const Reading& reading) { return reading.parser == "mnist"; }
+
+std::string digits_folder(const Config& config) {
+  const std::string& own = config.train.data_dir;
+  return std::filesystem::is_directory(own) ? own : data_folder("mnist");
+}
+
 FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
                          const TablesOptions& tables, int64_t batch_size) {
   const Runner& runner = config.runner;
@@ -132,9 +140,24 @@ FileOptions file_options(const Config& config, const Reading& reading, const Pla
 
 namespace {
 
+bool drops_last(const Reading& reading) {
+  return reading.type == "DataLoader" || reading.type == "RecDataset";
+}
+
+/// Images and labels under the names of the configuration's inputs; a label is a float, as files of
+/// lines have it.
+std::unique_ptr<Dataset> digits(const Config& config, const Feeds& samples,
+                                const ArrayOptions& options) {
+  const Tensor& classes = samples.at("label");
+  Tensor labels(classes.shape());
+  std::ranges::copy(classes.as<int64_t>(), labels.as<float>().begin());
+  return array_dataset(
+      {{config.inputs.dense, samples.at("x")}, {config.inputs.label, std::move(labels)}}, options);
+}
+
 std::unique_ptr<Dataset> make_data(const Reading& reading, FileOptions options, bool shuffle,
                                    const Plan& plan) {
-  options.drop_last = reading.type == "DataLoader" || reading.type == "RecDataset";
+  options.drop_last = drops_last(reading);
   if (reading.type == "InmemoryDataset" || shuffle)
     return std::make_unique<InMemoryDataset>(plan.layout, std::move(options), shuffle);
   return std::make_unique<QueueDataset>(plan.layout, std::move(options));
@@ -142,16 +165,27 @@ std::unique_ptr<Dataset> make_data(const Reading& reading, FileOptions options, 
 
 }  // namespace
 
-std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
+std::unique_ptr<Dataset> make_train_data(Env& env, const Config& config, const Plan& plan,
                                          const TablesOptions& tables, const ChooseFiles& choose) {
+  if (reads_digits(config.train)) {
+    if (choose) choose({});  // there are no files to choose from: batches are dealt out
+    return digits(config, mnist_samples(env, digits_folder(config)).train,
+                  {.batch_size = static_cast<size_t>(config.runner.train_batch_size),
+                   .shuffle = config.runner.shuffle,
+                   .drop_last = drops_last(config.train)});
+  }
   FileOptions options =
       file_options(config, config.train, plan, tables, config.runner.train_batch_size);
   if (choose) options.files = choose(std::move(options.files));
   return make_data(config.train, std::move(options), config.runner.shuffle, plan);
 }
 
-std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,
+std::unique_ptr<Dataset> make_test_data(Env& env, const Config& config, const Plan& plan,
                                         const TablesOptions& tables) {
+  if (reads_digits(config.infer))
+    return digits(
+        config, mnist_samples(env, digits_folder(config)).test,
+        {.batch_size = static_cast<size_t>(config.runner.infer_batch_size), .shuffle = false});
   const std::string& folder = config.infer.data_dir;
   if (folder.empty() || !std::filesystem::exists(folder)) return nullptr;
   FileOptions options =

@@ -24,6 +24,12 @@ uint64_t generated_files(const Config& config);
 /// The best AUC any model can have on the data of a folder, where they were generated.
 std::optional<double> best_auc(Env& env, const std::string& folder);
 
+/// Whether the data are MNIST's images (`reader: mnist`) and not files of lines.
+bool reads_digits(const Reading& reading);
+/// What mnist_samples() takes: the folder to train with if there is one, that of ARGOSY_DATA, or
+/// nothing: then they are made up.
+std::string digits_folder(const Config& config);
+
 /// How the files of a reading become batches of the plan's layout. Throws ConfigError where there
 /// is no file.
 FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
@@ -31,11 +37,11 @@ FileOptions file_options(const Config& config, const Reading& reading, const Pla
 
 /// `choose`: which of the files this process takes; none: all of them.
 using ChooseFiles = std::function<std::vector<std::string>(std::vector<std::string> all)>;
-std::unique_ptr<Dataset> make_train_data(const Config& config, const Plan& plan,
+std::unique_ptr<Dataset> make_train_data(Env& env, const Config& config, const Plan& plan,
                                          const TablesOptions& tables,
                                          const ChooseFiles& choose = {});
 /// Null where the configuration has no test data, or there are none.
-std::unique_ptr<Dataset> make_test_data(const Config& config, const Plan& plan,
+std::unique_ptr<Dataset> make_test_data(Env& env, const Config& config, const Plan& plan,
                                         const TablesOptions& tables);
 
 }  // namespace argosy

@@ -1,12 +1,17 @@
 """Ranks that train together without servers."""
 
+import os
 import pathlib
+import re
+import shutil
 import sys
 import textwrap
 
 import pytest
 
 from test_seeds import copy_of, run
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 STATIC = """
     import sys
@@ -80,14 +85,21 @@ def test_two_ranks_equal_one_with_the_whole_batch(tmp_path, script):
     assert max(abs(a - b) for a, b in zip(alone, first)) < 2e-5
 
 
-def test_mnist_on_two_ranks_and_on_two_emulated_devices(tmp_path):
+@pytest.mark.skipif("ARGOSY_DATA" not in os.environ, reason="ARGOSY_DATA names no data")
+@pytest.mark.parametrize("flag, devices, said", [
+    ("--nproc_per_node=2", "", "this rank was started without a device: it computes on the CPU"),
+    ("--gpus=0,1", "2", "ARGOSY_EMULATED_DEVICES=2: devices are emulated")])
+def test_mnist_as_printed_on_two_ranks(tmp_path, flag, devices, said):
     folder = copy_of("002_mnist", tmp_path)
     script = (folder / "train.py").read_text()
     (folder / "train.py").write_text(script.replace("epoch = 10", "epoch = 1"))
-    run(["fleetrun", "--gpus=0,1", "train.py"], folder, ARGOSY_EMULATED_DEVICES="2")
+    run(["fleetrun", flag, "train.py"], folder, ARGOSY_EMULATED_DEVICES=devices)
     for rank in range(2):
         log = (folder / "log" / f"workerlog.{rank}").read_text()
-        assert "epoch: 0, step:200, train_loss: " in log, log
+        steps = [line.split(",")[1] for line in log.splitlines()
+                 if line.startswith("epoch: 0, step:")]
+        assert steps == [f" step:{n}" for n in (200, 400, 600, 800)], log
+        assert said in log
 
 
 def test_a_strategy_that_is_not_built_is_refused_by_name(tmp_path):
@@ -108,3 +120,26 @@ def test_strategies_train(tmp_path, setting):
                                 "{'k_steps': 2}; strategy.gradient_merge")
     first, second = weights(tmp_path, script, 2)
     assert first == second
+
+
+@pytest.mark.parametrize("tool, graph",
+                         [("trainer.py", "dynamic"), ("static_trainer.py", "static")])
+def test_the_zoo_is_trained_by_the_lines_of_the_models_document(tmp_path, tool, graph):
+    folder = tmp_path / "models" / "rank" / "wide_deep"
+    shutil.copytree(SOURCE / "models" / "rank" / "wide_deep", folder,
+                    ignore=shutil.ignore_patterns("data", "output*"))
+    shutil.copytree(SOURCE / "tools", tmp_path / "tools")
+    text = (folder / "config.yaml").read_text()
+    text = text.replace("rows=300000", "rows=4000").replace("use_gpu: False",
+                                                            "use_gpu: True\n  use_fleet: True")
+    (folder / "config.yaml").write_text(text)
+    run([sys.executable, "-m", "paddle.distributed.launch", f"../../../tools/{tool}", "-m",
+         "config.yaml"], folder, ARGOSY_EMULATED_DEVICES="2")
+    for rank in range(2):
+        log = (folder / "log" / f"workerlog.{rank}").read_text()
+        assert f"rank {rank} of 2 at " in log and "sync_mode collective" in log, log
+        assert "data: the files are dealt out to 2 ranks" in log
+        assert "epoch: 0, batch_id: 0, loss: " in log and "ins/s" in log and "epoch: 0 done" in log
+    first = (folder / "log" / "workerlog.0").read_text()
+    assert re.search(rf"runner.graph +{graph}\n", first), first
+    assert "devices are emulated" in first

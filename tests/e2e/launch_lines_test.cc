@@ -107,29 +107,31 @@ INSTANTIATE_TEST_SUITE_P(Seeds, LocalLines, testing::ValuesIn(local_lines()), kN
 /// The lines of the models' document train for real, on a copy of a model with little data.
 class ToolsTrain : public testing::Test {
  protected:
-  /// A folder with models/rank/MODEL in it.
+  /// A folder with models/MODEL in it.
   void copy(const std::string& model) const {
-    const fs::path from = fs::path(ARGOSY_SOURCE_DIR) / "models/rank" / model,
-                   to = fs::path(folder_.path()) / "models/rank" / model;
+    const fs::path from = fs::path(ARGOSY_SOURCE_DIR) / "models" / model,
+                   to = fs::path(folder_.path()) / "models" / model;
     fs::create_directories(to);
     for (const auto& entry : fs::directory_iterator(from))
       if (entry.is_regular_file()) fs::copy(entry.path(), to);
     std::ifstream in(to / "config.yaml");
     std::string text{std::istreambuf_iterator<char>(in), {}};
     const size_t rows = text.find("rows=300000");
-    ASSERT_NE(rows, std::string::npos);
-    text.replace(rows, std::string("rows=300000").size(), "rows=4000");
+    if (rows != std::string::npos)
+      text.replace(rows, std::string("rows=300000").size(), "rows=4000");
     std::ofstream(to / "config.yaml") << text;
   }
-  Outcome run(const std::string& from, const std::string& line) const {
-    return shell("cd '" + folder_.path() + "/" + from + "' && unset CUDA_VISIBLE_DEVICES && '" +
-                 ARGOSY_BIN_DIR + "'/fleetrun " + line);
+  Outcome run(const std::string& from, const std::string& line,
+              const std::string& devices = "") const {
+    return shell("cd '" + folder_.path() + "/" + from +
+                 "' && unset CUDA_VISIBLE_DEVICES ARGOSY_DATA && ARGOSY_EMULATED_DEVICES='" +
+                 devices + "' '" + ARGOSY_BIN_DIR + "'/fleetrun " + line);
   }
   const argosy::TestFolder folder_;
 };
 
 TEST_F(ToolsTrain, WithServers) {
-  copy("dnn");
+  copy("rank/dnn");
   const Outcome outcome = run(
       "",
       "--worker_num=1 --server_num=1 tools/static_ps_trainer.py -m models/rank/dnn/config.yaml");
@@ -138,7 +140,7 @@ TEST_F(ToolsTrain, WithServers) {
 }
 
 TEST_F(ToolsTrain, OnOneMachineWithoutCards) {
-  copy("wide_deep");
+  copy("rank/wide_deep");
   for (const char* tool : {"trainer.py", "static_trainer.py"}) {
     const Outcome outcome =
         run("models/rank/wide_deep", "../../../tools/" + std::string(tool) + " -m config.yaml");
@@ -146,5 +148,45 @@ TEST_F(ToolsTrain, OnOneMachineWithoutCards) {
     EXPECT_NE(outcome.output.find("epoch: 0 done"), std::string::npos) << outcome.output;
   }
 }
+
+/// The last line of the log that says how the test went, without its time.
+std::string test_line(const std::string& output) {
+  const size_t begin = output.rfind("test: loss");
+  return begin == std::string::npos ? output
+                                    : output.substr(begin, output.find('\n', begin) - begin);
+}
+
+class ToolsTrainRanks : public ToolsTrain, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ToolsTrainRanks, TheSameByBothToolsOnTwoProcessesAndOnTwoEmulatedDevices) {
+  const std::string model = GetParam();
+  copy(model);
+  std::vector<std::string> ends;
+  const auto train = [&](const std::string& flags, const std::string& tool,
+                         const std::string& settings, const std::string& devices) {
+    const Outcome outcome =
+        run("models/" + model,
+            flags + " ../../../tools/" + tool + " -m config.yaml -o runner.epochs=1 " +
+                "runner.use_fleet=True " + settings,
+            devices);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("rank 0 of 2"), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find("data: "), std::string::npos) << outcome.output;
+    ends.push_back(test_line(outcome.output));
+    return outcome.output;
+  };
+  train("--nproc_per_node=2", "trainer.py", "", "");
+  train("--nproc_per_node=2", "static_trainer.py", "", "");
+  const std::string log = train("", "static_trainer.py", "runner.use_gpu=True", "2");
+  EXPECT_NE(log.find("devices are emulated"), std::string::npos) << log;
+  EXPECT_EQ(ends[0], ends[1]);
+  EXPECT_EQ(ends[1], ends[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ToolsTrainRanks,
+                         testing::Values("rank/dnn", "rank/wide_deep", "vision/mnist"),
+                         [](const auto& model) {
+                           return fs::path(model.param).filename().string();
+                         });
 
 }  // namespace

@@ -367,10 +367,10 @@ TEST_F(TrainYaml, DataWhoseGenerationWasKilledAreMadeAgain) {
 }
 
 TEST_F(TrainYaml, EveryModelOfTheZooPassesItsCheckAndTrainsNothing) {
-  const fs::path zoo = ARGOSY_SOURCE_DIR "/models/rank";
+  const fs::path zoo = ARGOSY_SOURCE_DIR "/models";
   if (!fs::exists(zoo)) GTEST_SKIP() << zoo << " is missing";
-  fs::copy(zoo, folder_ / "rank", fs::copy_options::recursive);
-  for (const auto& model : fs::directory_iterator(folder_ / "rank")) {
+  fs::copy(zoo, folder_ / "models", fs::copy_options::recursive);
+  for (const auto& model : fs::recursive_directory_iterator(folder_ / "models")) {
     if (!fs::exists(model.path() / "config.yaml")) continue;
     const std::string path = model.path().string();
     fs::remove_all(model.path() / "data");
