@@ -180,7 +180,7 @@ def test_both_languages_have_the_same_listings(path):
 def test_every_tutorial_has_both_languages():
     english = {path.name[:-3] for path in TUTORIALS.glob("*.md") if not path.name.endswith(".zh.md")}
     assert english == set(NAMES) | {"README"}
-    assert len(NAMES) == 5
+    assert len(NAMES) == 6
 
 
 @pytest.mark.parametrize("expected, out, fits", [
