@@ -51,8 +51,8 @@ struct Board::Slot {
 };
 
 struct Board::Mail {
-  Word posted, taken;  // pieces
-  Posting posting;
+  Word posted, taken;   // pieces
+  Posting postings[2];  // messages take turns by their first pieces, as one may still be there
 };
 
 struct Board::Head {
@@ -207,8 +207,9 @@ void Board::abandon(const std::string& reason) noexcept {
 void Board::send(int to, const Posting& mine, size_t bytes, const CopyPiece& copy) {
   current_ = mine.call;
   Mail& box = mail(rank_, to);
-  box.posting = mine;
   uint32_t posted = box.posted.value.load();
+  wait_for(box.taken, posted - 1, to);
+  box.postings[posted % 2] = mine;
   const size_t most = mine.in == kStaged ? kMailStage : std::max<size_t>(bytes, 1);
   for (size_t begin = 0; begin == 0 || begin < bytes; begin += most) {
     wait_for(box.taken, posted - 1, to);  // one piece may still be there
@@ -225,9 +226,10 @@ void Board::receive(int from, const GroupCall& mine, size_t bytes, const CopyPie
   Mail& box = mail(from, rank_);
   uint32_t taken = box.taken.value.load();
   wait_for(box.posted, taken + 1, from);
-  check_same_call(mine, patience_.name(rank_), box.posting.call, patience_.name(from));
-  if (box.posting.in != kStaged) {
-    copy_all(box.posting.in);
+  const Posting& theirs = box.postings[taken % 2];
+  check_same_call(mine, patience_.name(rank_), theirs.call, patience_.name(from));
+  if (theirs.in != kStaged) {
+    copy_all(theirs.in);
     return box.taken.set(taken + 1);
   }
   for (size_t begin = 0; begin == 0 || begin < bytes; begin += kMailStage) {
