@@ -49,6 +49,7 @@ struct Setting {
   int64_t hidden = 0, batch = 0, steps = 0, latency = 0;
   Overlap overlap = Overlap::automatic;
   bool pinned = false;
+  EmbeddingMode embedding = EmbeddingMode::replicated;
 };
 
 /// Steps per second after some that warm up.
@@ -66,6 +67,7 @@ double train(const Setting& setting, const std::shared_ptr<Group>& group) {
   if (group != nullptr) {
     options.strategy.mode = "collective";
     options.strategy.collective.overlap = setting.overlap;
+    options.strategy.collective.embedding = setting.embedding;
     options.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
   }
   if (setting.model == "mlp") {
@@ -167,7 +169,8 @@ BenchResults run(const BenchFlags& flags) {
                         .steps = integer(flags, "steps"),
                         .latency = integer(flags, "latency", 0),
                         .overlap = overlap_of(flags.at("overlap")),
-                        .pinned = integer(flags, "pin", 0) != 0};
+                        .pinned = integer(flags, "pin", 0) != 0,
+                        .embedding = parse_embedding_mode(flags.at("embedding"), "--embedding")};
   check<ConfigError>(setting.model == "mlp" || setting.model == "ctr", "--model ", setting.model,
                      ": expected mlp or ctr");
   BenchResults results;
@@ -200,6 +203,7 @@ Bench collective() {
                     {"steps", "400"},
                     {"turns", "5"},
                     {"latency", "0"},
+                    {"embedding", "replicated"},
                     {"overlap", "auto"},
                     {"pin", "0"}},
           .run = run};

@@ -141,7 +141,7 @@ void check_same_values(Group& group, const Plan& plan, LocalStore& store,
         hash64(std::span<const std::byte>(tensor.value.data(), tensor.value.bytes()))));
   }
   for (size_t i = 0; i < plan.tables.size(); ++i) {
-    if (store.sparse(i) == nullptr) continue;
+    if (store.sparse(i) == nullptr || touched.empty()) continue;
     const uint64_t recent = touched[i].take_hash(*store.sparse(i));
     names.push_back(plan.tables[i].name);
     own.push_back(

@@ -25,7 +25,8 @@ void average_states(Group& group, const Plan& plan, LocalStore& store, uint64_t 
 /// are each rank's own until a pass ends.
 enum class Compared : uint8_t { recent, all };
 /// Throws DataError naming the first parameter or table that is not the same on all ranks, and the
-/// ranks that hold each of its values. `touched`: by table of the plan.
+/// ranks that hold each of its values. `touched`: by table of the plan; none where each
+/// rank has rows of its own, which are not compared.
 void check_same_values(Group& group, const Plan& plan, LocalStore& store,
                        std::span<TouchedRows> touched, Compared compared);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace argosy {
 class Group;
 class PsClient;
 class RankSum;
+class ShardedStore;
 
 /// What a batch is fetched for: inference makes no rows and sees those that are missing as zeros.
 enum class Purpose : uint8_t { training, inference };
@@ -45,6 +47,8 @@ class Communicator {
   Tensor place_of(size_t table) const { return table < places_.size() ? places_[table] : Tensor{}; }
   /// For ops that need the batches of other ranks; null: there are none.
   RankSum* rank_sum() const { return rank_sum_; }
+  /// Of ranks that each have a part of the rows, which nobody can save or read alone; else null.
+  ShardedStore* sharded() const { return sharded_; }
   /// Between passes: so many threads compute from now on, at most Strategy::threads.
   virtual void set_threads(int threads) = 0;
   /// The batch has been read and will be fetched after those prepared before it.
@@ -71,18 +75,25 @@ class Communicator {
   }
   void set_places(std::vector<Tensor> by_table) { places_ = std::move(by_table); }
   void set_rank_sum(RankSum* rank_sum) { rank_sum_ = rank_sum; }
+  void set_sharded(ShardedStore* store) { sharded_ = store; }
 
  private:
   int lookahead_;
   uint64_t passes_ = 0, rank_ = 0, ranks_ = 1;
   std::vector<Tensor> places_;
   RankSum* rank_sum_ = nullptr;
+  ShardedStore* sharded_ = nullptr;
 };
 
 /// When sums are made: while backward still runs, or after it. automatic: while it runs, unless
 /// all ranks are on one host that has no core to spare.
 enum class Overlap : uint8_t { automatic, always, never };
 enum class GradientScale : uint8_t { mean, sum };
+/// Where the rows of tables are: every rank has all, or each has those of its keys.
+enum class EmbeddingMode : uint8_t { replicated, sharded };
+/// Throws ConfigError that names the setting.
+EmbeddingMode parse_embedding_mode(std::string_view text, std::string_view setting);
+const char* name(EmbeddingMode mode);
 
 /// Of ranks that train together.
 struct CollectiveStrategy {
@@ -92,7 +103,8 @@ struct CollectiveStrategy {
   bool fuse = true;      // false: the gradient of each parameter is summed by itself
   double bucket_mb = 0;  // gradients that are summed in one call; 0: chosen by their sizes
   Overlap overlap = Overlap::automatic;
-  std::string wire = "f32";    // f32, bf16 or f16: what gradients of parameters are sent as
+  std::string wire = "f32";  // f32, bf16 or f16: what gradients of parameters are sent as
+  EmbeddingMode embedding = EmbeddingMode::replicated;
   uint64_t check_every = 100;  // steps between two comparisons of all ranks' values; 0: never
   /// Sums inside of hosts first, then between hosts.
   bool hierarchical = false;

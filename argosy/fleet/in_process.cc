@@ -9,8 +9,8 @@ struct FoundRows final : Carried {
 
 }  // namespace
 
-InProcess::InProcess(const Plan& plan)
-    : Communicator(0), plan_(plan), states_(plan), store_(plan, states_) {}
+InProcess::InProcess(const Plan& plan, int lookahead)
+    : Communicator(lookahead), plan_(plan), states_(plan), store_(plan, states_) {}
 
 void InProcess::set_shared(bool shared) {
   shared_ = shared;
@@ -23,15 +23,11 @@ std::vector<SparseTable::Located>& InProcess::found_rows(const Batch& batch) {
 
 void InProcess::fetch(Batch& batch, Purpose purpose) {
   batch.grads.assign(plan_.tables.size(), {});
-  if (batch.carried == nullptr) {
-    batch.carried = std::make_unique<FoundRows>();
-    found_rows(batch).resize(plan_.tables.size());
-  }
+  fetch_rows(batch, purpose);
   for (size_t i = 0; i < plan_.tables.size(); ++i) {
+    if (store_.sparse(i) != nullptr) continue;
     Tensor& feed = batch.feeds[plan_.tables[i].name];
-    if (store_.sparse(i) != nullptr)
-      fetch_rows(batch, i, purpose, feed);
-    else if (!shared_)
+    if (!shared_)
       feed = store_.parameter(i);
     else
       fetch_copy(i, feed);
@@ -39,7 +35,17 @@ void InProcess::fetch(Batch& batch, Purpose purpose) {
   states_.fetch(batch);
 }
 
-void InProcess::fetch_rows(const Batch& batch, size_t table, Purpose purpose, Tensor& feed) {
+void InProcess::fetch_rows(Batch& batch, Purpose purpose) {
+  if (batch.carried == nullptr) {
+    batch.carried = std::make_unique<FoundRows>();
+    found_rows(batch).resize(plan_.tables.size());
+  }
+  for (size_t i = 0; i < plan_.tables.size(); ++i)
+    if (store_.sparse(i) != nullptr)
+      fetch_table(batch, i, purpose, batch.feeds[plan_.tables[i].name]);
+}
+
+void InProcess::fetch_table(const Batch& batch, size_t table, Purpose purpose, Tensor& feed) {
   const std::vector<Key>& keys = batch.keys[plan_.key_sets[table]];
   feed.renew({static_cast<int64_t>(keys.size()), static_cast<int64_t>(plan_.tables[table].dim)},
              DType::f32);

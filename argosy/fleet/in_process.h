@@ -21,17 +21,19 @@ class InProcess : public Communicator {
   std::vector<std::string> notes() override { return {}; }
 
  protected:
-  explicit InProcess(const Plan& plan);
+  explicit InProcess(const Plan& plan, int lookahead = 0);
 
   const Plan& plan() const { return plan_; }
   LocalStore& tables() { return store_; }
   WorkerStates& states() { return states_; }
+  /// Puts the rows of the batch's keys into its feeds.
+  virtual void fetch_rows(Batch& batch, Purpose purpose);
   void set_shared(bool shared);
   /// By table: where the rows of the batch's keys are, so that commit need not search again.
   static std::vector<SparseTable::Located>& found_rows(const Batch& batch);
 
  private:
-  void fetch_rows(const Batch& batch, size_t table, Purpose purpose, Tensor& feed);
+  void fetch_table(const Batch& batch, size_t table, Purpose purpose, Tensor& feed);
   void fetch_copy(size_t table, Tensor& feed);
 
   const Plan& plan_;

@@ -49,33 +49,45 @@ std::vector<std::string> LocalStore::sparse_tables() const {
 }
 
 SavedTables LocalStore::save(Env& env, const std::string& folder, uint64_t generation) {
-  SavedTables saved;
+  return {.files = save_tables(env, folder, fmt::format("{}.rows", generation)), .marks = {}};
+}
+
+std::vector<SavedTable> LocalStore::save_tables(Env& env, const std::string& folder,
+                                                const std::string& ending) {
+  std::vector<SavedTable> files;
   for (const auto& table : sparse_) {
     if (table == nullptr) continue;
     const std::string& name = table->spec().name;
-    saved.files.push_back({name, fmt::format("{}.{}.rows", name, generation)});
-    FileSink file(env, folder + "/" + saved.files.back().file);
+    files.push_back({name, name + "." + ending});
+    FileSink file(env, folder + "/" + files.back().file);
     table->save(file);
     file.finish();
   }
-  return saved;
+  return files;
 }
 
 void LocalStore::load(Env& env, const std::string& folder, std::span<const SavedTable> tables) {
+  load_tables(env, folder, tables, [](Key) { return true; });
+}
+
+void LocalStore::load_tables(Env& env, const std::string& folder,
+                             std::span<const SavedTable> tables, FunctionRef<bool(Key)> keep) {
   ++loads_;
   for (const auto& table : sparse_) {
     if (table == nullptr) continue;
-    std::vector<std::vector<std::byte>> contents;
-    std::vector<ByteSource> parts;
-    for (const SavedTable& saved : tables) {
-      if (saved.table != table->spec().name) continue;
-      const std::string path = folder + "/" + saved.file;
-      contents.push_back(env.read_file(path));
-      parts.emplace_back(contents.back(), path);
-    }
-    table->load(parts, [](Key) { return true; });
-    for (const ByteSource& part : parts)
-      check<DataError>(part.left() == 0, part.what(), ": ", part.left(), " bytes too many");
+    auto next = tables.begin();
+    table->load_parts(
+        [&](SparseTable::TakePart take) {
+          next = std::ranges::find(next, tables.end(), table->spec().name, &SavedTable::table);
+          if (next == tables.end()) return false;
+          const std::string path = folder + "/" + next++->file;
+          const std::vector<std::byte> content = env.read_file(path);
+          ByteSource part(content, path);
+          take(part);
+          check<DataError>(part.left() == 0, path, ": ", part.left(), " bytes too many");
+          return true;
+        },
+        keep);
   }
 }
 

@@ -26,6 +26,13 @@ class LocalStore final : public TableStore {
   TableRows rows(const std::string& table) override;
   size_t shrink(uint32_t unseen) override;
 
+  /// save() with files named after their tables and `ending`.
+  std::vector<SavedTable> save_tables(Env& env, const std::string& folder,
+                                      const std::string& ending);
+  /// load() of the keys that `keep` wants; one file at a time is in memory.
+  void load_tables(Env& env, const std::string& folder, std::span<const SavedTable> tables,
+                   FunctionRef<bool(Key)> keep);
+
   /// By table of the plan; null where it is of the other kind.
   DenseTable* dense(size_t table) { return dense_[table].get(); }
   SparseTable* sparse(size_t table) { return sparse_[table].get(); }

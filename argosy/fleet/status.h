@@ -15,8 +15,9 @@ namespace argosy {
 StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
                                   std::shared_ptr<const PsClient> client);
 
-/// What one of `ranks` ranks reports of itself: its activity, the rate of the last seconds, and that
-/// it waits for the others where it can do nothing alone. To be called by one thread at a time.
+/// What one of `ranks` ranks reports of itself: its activity, the rate of the last seconds, and
+/// that it waits for the others where it can do nothing alone. To be called by one thread at a
+/// time.
 StatusReport::Look look_at_rank(Env& env, int index, int ranks, const Activity& activity);
 
 /// What a server reports of itself, while it lives. Thread safety: full.

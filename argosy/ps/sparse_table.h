@@ -84,6 +84,10 @@ class SparseTable final : public Table {
   /// A table that was saved in parts, each key in one of them; takes the keys that `keep` wants.
   /// Rows that were saved without optimizer state begin a new one.
   void load(std::span<ByteSource> parts, FunctionRef<bool(Key)> keep);
+  /// The same of parts that need not be in memory together: `give` takes each along, by one call of
+  /// what it is called with, until it returns false.
+  using TakePart = FunctionRef<void(ByteSource&)>;
+  void load_parts(FunctionRef<bool(TakePart)> give, FunctionRef<bool(Key)> keep);
 
   /// Adds one to every row's unseen count, which a pull or a push sets to 0, and erases rows (and
   /// counts of keys not yet admitted) that reach `unseen`; returns how many rows. Throws

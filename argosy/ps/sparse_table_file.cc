@@ -107,11 +107,22 @@ void SparseTable::load(ByteSource& in) {
 }
 
 void SparseTable::load(std::span<ByteSource> parts, FunctionRef<bool(Key)> keep) {
+  auto part = parts.begin();
+  const auto give = [&](TakePart take) {
+    if (part == parts.end()) return false;
+    take(*part++);
+    return true;
+  };
+  load_parts(give, keep);
+}
+
+void SparseTable::load_parts(FunctionRef<bool(TakePart)> give, FunctionRef<bool(Key)> keep) {
   const auto arena = std::make_shared<Arena>();
   Fresh fresh;
   for (size_t i = 0; i < shards_.size(); ++i)
     fresh.push_back(std::make_unique<Stores>(*this, arena));
-  for (ByteSource& in : parts) load_part(in, keep, fresh);
+  const auto take = [&](ByteSource& in) { load_part(in, keep, fresh); };
+  while (give(take)) continue;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const Lock lock(shards_[i].mutex);
     shards_[i].stores.swap(fresh[i]);

@@ -106,6 +106,7 @@ Strategy collective_strategy_of(const DistributedStrategy& strategy, int threads
   CollectiveStrategy& own = result.collective;
   own.scale = strategy.gradient_scale == "avg" ? GradientScale::mean : GradientScale::sum;
   own.deterministic = strategy.deterministic;
+  own.embedding = parse_embedding_mode(strategy.embedding_mode, "embedding_mode");
   own.fuse = strategy.fuse_all_reduce_ops;
   own.bucket_mb = strategy.fuse_grad_size_in_MB.value_or(0);
   if (strategy.fp16_allreduce) own.wire = strategy.fp16_allreduce_type;

@@ -41,6 +41,7 @@ void refuse_of_ranks(const DistributedStrategy& strategy, const char* but) {
   refuse("lars", strategy.lars);
   refuse("lamb", strategy.lamb);
   refuse("deterministic", strategy.deterministic);
+  refuse("embedding_mode", strategy.embedding_mode != "replicated");
   refuse("sync_batch_norm", strategy.sync_batch_norm);
   refuse("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce);
   refuse("hierarchical_allreduce_inter_nranks", strategy.hierarchical_allreduce_inter_nranks != 1);
@@ -253,7 +254,7 @@ void Fleet::first_worker_does(const std::string& what, Task task) {
   need_worker(what);
   trainer().communicator().drain();
   gather(what, {});
-  if (is_first_worker()) task();
+  trainer().first_does(is_first_worker(), task);
   gather(what + " is done", {});
 }
 
@@ -276,8 +277,8 @@ void Fleet::save_inference_model(const std::string& dir, std::vector<std::string
 
 size_t Fleet::shrink(uint32_t threshold) {
   size_t erased = 0;
-  // Every rank has all rows.
-  if (role().is_rank()) return trainer().communicator().store().shrink(threshold);
+  if (role().is_rank() && trainer().communicator().sharded() == nullptr)  // each has all rows
+    return trainer().communicator().store().shrink(threshold);
   first_worker_does("shrink", [&] { erased = trainer().communicator().store().shrink(threshold); });
   return static_cast<size_t>(util().all_reduce(static_cast<double>(erased), "max"));
 }

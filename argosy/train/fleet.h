@@ -79,6 +79,7 @@ struct DistributedStrategy {
   LarsConfigs lars_configs = {};
   bool lamb = false;  // adam becomes lamb
   LambConfigs lamb_configs = {};
+  std::string embedding_mode = "replicated";  // or sharded: each rank has a part of every table
   /// Sums in the order of ranks: the same bits on every backend, and by themselves those of one
   /// process that accumulates all ranks' batches.
   bool deterministic = false;

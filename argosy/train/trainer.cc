@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/fleet/sharded_store.h"
 #include "argosy/graph/rank_sum.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
@@ -512,7 +513,19 @@ std::vector<Metric> Trainer::evaluate(Dataset& data) {
     evaluator_->run(batch.feeds);
     figures.add(batch.size, [&](VarId id) -> const Tensor& { return evaluator_->value(id); });
   }
+  if (ShardedStore* const sharded = communicator_->sharded()) sharded->end_inference();
   return figures.totals();
+}
+
+void Trainer::first_does(bool first, const std::function<void()>& task) {
+  ShardedStore* const sharded = communicator_->sharded();
+  if (!first) {
+    if (sharded != nullptr) sharded->help(env_);
+    return;
+  }
+  if (sharded != nullptr) sharded->begin_alone();
+  task();
+  if (sharded != nullptr) sharded->end_alone();
 }
 
 void Trainer::leave() {

@@ -123,7 +123,12 @@ class Trainer {
   /// be trained or saved afterwards.
   void leave();
 
-  /// Everything a run needs to go on; see checkpoint.h.
+  /// What the first worker does alone, such as to save or to evaluate; every worker calls it. Those
+  /// that have rows which it needs help it, and return when it is done.
+  void first_does(bool first, const std::function<void()>& task);
+
+  /// Everything a run needs to go on; see checkpoint.h. Where ranks share the rows of tables
+  /// (EmbeddingMode::sharded) these calls are for first_does().
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
   /// The first worker has loaded a model, and every worker calls this. Ranks take it over; where

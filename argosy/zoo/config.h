@@ -30,7 +30,7 @@ struct Runner {
   int64_t reader_threads = 0, num_workers = 0, thread_num = 1, seed = 12345;
   bool deterministic = false, check_nan = false;
   std::string graph = "static";
-  std::string sync_mode = "async";
+  std::string sync_mode = "async", embedding_mode = "replicated";
   int64_t geo_step = 400;
   bool use_fleet = false, use_gpu = false, use_auc = false, use_inference = false;
   int64_t auc_num = 1;

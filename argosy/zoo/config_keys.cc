@@ -208,6 +208,10 @@ constexpr auto kRunner = std::to_array<ConfigKey<Runner>>({
                    "how workers share parameters; without roles in the environment the run is "
                    "local and says so",
                    kModes),
+    choice<Runner>("embedding_mode", &R::embedding_mode,
+                   "of ranks without servers: every rank has all rows of the tables, or each has a "
+                   "part, so that a table may be larger than a process",
+                   "replicated sharded"),
     {"geo_step", &R::geo_step, "steps between two exchanges of `sync_mode: geo`", kFromOne},
     {"use_fleet", &R::use_fleet, "accepted: a launcher decides, without one the run is local"},
     checked<Runner>("use_gpu", &R::use_gpu,

@@ -72,8 +72,15 @@ Job::Job(Env& env, const Config& config)
   if (collective()) {
     strategy_.mode = "collective";
     strategy_.collective.deterministic = config.runner.deterministic;
+    strategy_.collective.embedding =
+        parse_embedding_mode(config.runner.embedding_mode, "runner.embedding_mode");
     return;
   }
+  check<ConfigError>(
+      config.runner.embedding_mode == "replicated", "runner.embedding_mode is ",
+      config.runner.embedding_mode,
+      ", which is for ranks without servers: servers always share the rows; this is ",
+      role_.text());
   strategy_.mode = config.runner.sync_mode;
   check<ConfigError>(strategy_.mode != "local",
                      "runner.sync_mode is local, but the environment says that this is ",

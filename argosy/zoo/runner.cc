@@ -142,13 +142,7 @@ class Training {
       result_.train = last.metrics;
       result_.examples_per_second = last.samples_per_second();
     }
-    if (test_ != nullptr) {
-      result_.test = trainer_.evaluate(*test_);
-      log_.info(
-          fmt::format("test: {}on {}", figures_text(result_.test),
-                      reads_digits(config_.infer) ? "the test digits" : config_.infer.data_dir));
-      compare_with_truth();
-    }
+    trainer_.first_does(job_.first(), [this] { test(); });
     return leave();
   }
 
@@ -156,6 +150,15 @@ class Training {
   TrainResult leave() {
     trainer_.leave();
     return result_;
+  }
+
+  void test() {
+    if (test_ == nullptr) return;
+    result_.test = trainer_.evaluate(*test_);
+    log_.info(
+        fmt::format("test: {}on {}", figures_text(result_.test),
+                    reads_digits(config_.infer) ? "the test digits" : config_.infer.data_dir));
+    compare_with_truth();
   }
 
   /// Of generated data the best possible AUC is known.
@@ -176,7 +179,7 @@ class Training {
     const Milestone loaded = Milestone::model_is_loaded();
     if (job_.standing() > loaded.number) return rejoin();
     std::optional<ResumePoint> point;
-    if (job_.first() && !job_.is_over(loaded)) point = load();
+    if (!job_.is_over(loaded)) trainer_.first_does(job_.first(), [&] { point = load(); });
     if (!job_.shared()) return point;
     trainer_.activity().begin(Doing::meeting);
     const int epoch = std::stoi(job_.from_first(loaded, std::to_string(point ? point->epoch : 1)));
@@ -266,7 +269,7 @@ class Training {
   }
 
   void finish_epoch(int epoch) {
-    if (job_.first()) save(epoch);
+    trainer_.first_does(job_.first(), [&] { save(epoch); });
     trainer_.activity().begin(Doing::meeting);
     job_.barrier(Milestone::saved(epoch));
   }
@@ -318,7 +321,10 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
 /// Who this process is, or that a run is local although its configuration names another way.
 void introduce(const Config& config, const Job& job, const Log& log) {
   if (job.shared())
-    log.info(fmt::format("{}, sync_mode {}", job.role().text(), job.strategy().mode));
+    log.info(fmt::format("{}, sync_mode {}{}", job.role().text(), job.strategy().mode,
+                         job.collective() ? fmt::format(", embedding_mode {}",
+                                                        name(job.strategy().collective.embedding))
+                                          : ""));
   else if (config.given.contains("runner.sync_mode") && config.runner.sync_mode != "local")
     log.info(
         fmt::format("no TRAINING_ROLE in the environment: training is local, sync_mode {} "

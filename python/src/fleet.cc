@@ -46,6 +46,7 @@ void set_of_ranks(const nb::dict& dict, DistributedStrategy& strategy) {
     set(configs, "avg", strategy.gradient_merge_configs.avg);
   }
   set(dict, "deterministic", strategy.deterministic);
+  set(dict, "embedding_mode", strategy.embedding_mode);
   set(dict, "fp16_allreduce", strategy.fp16_allreduce);
   set(dict, "fuse_all_reduce_ops", strategy.fuse_all_reduce_ops);
   set(dict, "fuse_grad_size_in_MB", strategy.fuse_grad_size_in_MB);

@@ -46,6 +46,33 @@ TEST_F(RankJob, ResumesWithAnotherNumberOfRanks) {
   EXPECT_NEAR(inferred("runner.model_save_path=m"), local_auc(), kNear);
 }
 
+/// Saves, exports, tests and resumes with rows that no rank has all of.
+TEST_F(RankJob, ShardsTablesOverTheRanks) {
+  const std::string shards = "runner.embedding_mode=sharded runner.use_inference=True ";
+  ASSERT_EQ(launch_ranks(2, train("runner.model_save_path=replicated")).exit_code, 0);
+  const Outcome job = launch_ranks(2, train(shards + "runner.model_save_path=sharded"));
+  ASSERT_EQ(job.exit_code, 0) << job.output << job.errors << log("workerlog.1");
+  EXPECT_NE(log("workerlog.0").find("embedding_mode sharded"), std::string::npos);
+  const double replicated = inferred("runner.model_save_path=replicated");
+  EXPECT_NEAR(inferred("runner.model_save_path=sharded"), replicated, 0.003);
+
+  const std::string settings = shards + "runner.model_save_path=m ";
+  ASSERT_EQ(launch_ranks(3, train(settings + "runner.epochs=1")).exit_code, 0);
+  const Outcome second = launch_ranks(2, train(settings + "runner.epochs=3 runner.resume=True"));
+  ASSERT_EQ(second.exit_code, 0) << second.output << second.errors << log("workerlog.1");
+  EXPECT_NE(second.output.find("resume from m/0"), std::string::npos) << second.output;
+  EXPECT_NEAR(inferred("runner.model_save_path=m"), replicated, kNear);
+}
+
+TEST_F(RankJob, RefusesAnUnknownEmbeddingMode) {
+  const Outcome job = launch_ranks(2, train("runner.embedding_mode=split"));
+  EXPECT_NE(job.exit_code, 0);
+  EXPECT_NE((job.output + job.errors + log("workerlog.0"))
+                .find("expected one of replicated, sharded, got 'split'"),
+            std::string::npos)
+      << job.output << job.errors << log("workerlog.0");
+}
+
 TEST_F(RankJob, RunsTheExampleUnchanged) {
   const auto accuracy = [](const std::string& text, const std::string& rank) {
     const auto found = all_matches(text, "rank " + rank + ": test accuracy ([0-9.]+)");

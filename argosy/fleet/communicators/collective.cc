@@ -1,5 +1,5 @@
-// collective: every rank holds all parameters and rows. Gradients become those of all ranks while
-// backward still runs, and each rank applies the same update.
+// collective: every rank holds all parameters, and all rows or those that it owns. Gradients become
+// those of all ranks while backward still runs, and each rank applies the same update.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@
 #include "argosy/fleet/parcels.h"
 #include "argosy/fleet/rank_rows.h"
 #include "argosy/fleet/rank_sums.h"
+#include "argosy/fleet/sharded_rows.h"
+#include "argosy/fleet/sharded_store.h"
 
 namespace argosy::communicators {
 namespace {
@@ -37,7 +39,8 @@ std::string agreed_text(const Plan& plan, const Strategy& strategy, const Parcel
       strategy.accumulate_mean ? "mean" : "sum", own.check_every);
   for (const TableSpec& spec : plan.tables)
     if (spec.elements == 0)
-      text += fmt::format("rows of {} begin with seed {}\n", spec.name, spec.seed);
+      text += fmt::format("rows of {} begin with seed {}, {}\n", spec.name, spec.seed,
+                          name(own.embedding));
   return text + parcels.text(plan) + plan.text();
 }
 
@@ -58,11 +61,18 @@ CollectiveStrategy with_buckets(CollectiveStrategy strategy, bool overlap) {
   return strategy;
 }
 
+bool has_sharded_rows(const Plan& plan, const Strategy& strategy) {
+  return strategy.collective.embedding == EmbeddingMode::sharded &&
+         std::ranges::find(plan.tables, size_t{0}, &TableSpec::elements) != plan.tables.end();
+}
+
 /// What each rank would do differently.
-void check_tables(const Plan& plan) {
+void check_tables(const Plan& plan, EmbeddingMode embedding) {
   for (const TableSpec& spec : plan.tables) {
-    check<ConfigError>(spec.entry.empty(), "collective: table '", spec.name, "' has the entry ",
-                       spec.entry, ", which counts what one rank sees; expected none");
+    check<ConfigError>(spec.entry.empty() || embedding == EmbeddingMode::sharded,
+                       "collective: table '", spec.name, "' has the entry ", spec.entry,
+                       ", which counts what one rank sees; expected none, or embedding_mode: "
+                       "sharded");
     check<ConfigError>(spec.elements > 0 || plan.clip.empty(), "collective: clip ", plan.clip,
                        " is not there for models with tables of rows, as '", spec.name,
                        "' is; expected value(x) or none");
@@ -72,7 +82,9 @@ void check_tables(const Plan& plan) {
 class CollectiveTraining final : public InProcess {
  public:
   CollectiveTraining(const Plan& plan, const Strategy& strategy, std::shared_ptr<Group> group)
-      : InProcess(plan),
+      : InProcess(plan, has_sharded_rows(plan, strategy)
+                            ? ShardedRows::lookahead(strategy.accumulate)
+                            : 0),
         strategy_(strategy),
         group_(std::move(group)),
         overlap_(overlap_of(*group_, strategy.collective.overlap)),
@@ -90,6 +102,11 @@ class CollectiveTraining final : public InProcess {
       group_sum_.emplace(*group_);
       set_rank_sum(&*group_sum_);
     }
+    if (has_sharded_rows(plan, strategy)) {
+      sharded_ = std::make_unique<ShardedRows>(*group_, plan, tables(), strategy.accumulate);
+      sharded_store_ = std::make_unique<ShardedStore>(*group_, tables(), *sharded_);
+      set_sharded(sharded_store_.get());
+    }
     if (strategy.accumulate == 1 && sums_.share() == 1) offer_places();
   }
 
@@ -98,11 +115,15 @@ class CollectiveTraining final : public InProcess {
                        threads, "; give chunks");
   }
 
+  void prepare(Batch& batch) override {
+    if (sharded_ != nullptr) sharded_->prepare(batch);
+  }
+
   void fetch(Batch& batch, Purpose purpose) override {
+    if (purpose == Purpose::training) begin_batch();
     InProcess::fetch(batch, purpose);
     if (purpose == Purpose::inference) return;
-    begin_batch();
-    rows_.add_keys(batch);
+    if (sharded_ == nullptr) rows_.add_keys(batch);
     if (ends_step()) tell_rows();
   }
 
@@ -111,7 +132,9 @@ class CollectiveTraining final : public InProcess {
     check<Error>(!delivered_[edge.target], "the gradient of '", plan().tables[edge.target].name,
                  "' was delivered twice");
     delivered_[edge.target] = true;
-    if (edge.kind == VarKind::rows)
+    if (edge.kind == VarKind::rows && sharded_ != nullptr)
+      sharded_->put(edge.target, value.as<float>(), sums_.whole_share());
+    else if (edge.kind == VarKind::rows)
       rows_.put(edge.target, value.as<float>(), sums_.whole_share());
     else
       sums_.put(edge.target, value.as<float>(), batches_ == 0);
@@ -138,10 +161,21 @@ class CollectiveTraining final : public InProcess {
     if (event == Pass::end) end_pass();
   }
 
+  TableStore& store() override {
+    return sharded_store_ != nullptr ? *sharded_store_ : InProcess::store();
+  }
+
   std::vector<std::string> notes() override {
     if (joined_ == 0) return {};
     return {fmt::format("rank {} had no batch in the last {} steps of the pass", group_->rank(),
                         joined_)};
+  }
+
+ protected:
+  void fetch_rows(Batch& batch, Purpose purpose) override {
+    if (sharded_ == nullptr) return InProcess::fetch_rows(batch, purpose);
+    if (purpose == Purpose::inference) return sharded_store_->infer(batch);
+    sharded_->fetch(batch);
   }
 
  private:
@@ -158,6 +192,7 @@ class CollectiveTraining final : public InProcess {
 
   void begin_batch() {
     if (batches_ == 0) rows_.clear();
+    if (batches_ == 0 && sharded_ != nullptr) sharded_->begin_step();
     delivered_.assign(delivered_.size(), false);
     for (size_t i = 0; i < missing_.size(); ++i)
       missing_[i] = parcels_.all[i].rows ? 1 : parcels_.all[i].members.size();
@@ -166,19 +201,33 @@ class CollectiveTraining final : public InProcess {
   }
 
   void tell_rows() {
-    if (rows_.any()) rows_.tell();
+    if (rows_.any() && sharded_ == nullptr) rows_.tell();
+  }
+
+  void send_keys() {
+    if (sharded_ != nullptr)
+      sharded_->send_next_keys();
+    else
+      rows_.send_keys();
+  }
+
+  void send_rows(size_t table) {
+    if (sharded_ != nullptr)
+      sharded_->send(table);
+    else
+      rows_.send(table);
   }
 
   /// In the same order on every rank, whatever the order of deliveries.
   void send_ready(RankSums::When last) {
-    if (!std::exchange(keys_are_sent_, true)) rows_.send_keys();
+    if (!std::exchange(keys_are_sent_, true)) send_keys();
     // The last one is left for commit, which has nothing else to do.
     const size_t end = parcels_.all.size() - (last == RankSums::When::later ? 1 : 0);
     for (; sent_ < end && missing_[sent_] == 0; ++sent_) {
       const Parcel& parcel = parcels_.all[sent_];
       const bool now = sent_ + 1 == parcels_.all.size();
       if (parcel.rows)
-        rows_.send(*parcel.rows);
+        send_rows(*parcel.rows);
       else
         sums_.sum(sent_, now ? RankSums::When::now : RankSums::When::later);
     }
@@ -189,6 +238,7 @@ class CollectiveTraining final : public InProcess {
     send_ready(RankSums::When::now);
     batches_ = 0;
     const int active = sums_.finish();
+    if (active > 0 && sharded_ != nullptr) sharded_->settle(active);
     if (active > 0) apply(sums_.correction(active));
     return active > 0;
   }
@@ -198,26 +248,35 @@ class CollectiveTraining final : public InProcess {
     grads_.resize(plan().tables.size());
     for (size_t i = 0; i < grads_.size(); ++i) {
       const bool dense = tables().dense(i) != nullptr;
-      const RankRows::Rows rows = dense ? RankRows::Rows{} : rows_.take(i);
+      const RankRows::Rows rows = dense                 ? RankRows::Rows{}
+                                  : sharded_ != nullptr ? sharded_->take(i)
+                                                        : rows_.take(i);
       const std::span<float> grad = dense ? sums_.place(i) : rows.grads;
       if (correction != 1) multiply(grad, correction);
       grads_[i] = grad;
       if (dense) continue;
       tables().sparse(i)->push(rows.keys, rows.grads, step);
-      if (strategy_.collective.check_every > 0) touched_[i].add(rows.keys);
+      if (!compared_rows().empty()) touched_[i].add(rows.keys);
     }
     clip_.apply(grads_);
     for (size_t i = 0; i < grads_.size(); ++i)
       if (tables().dense(i) != nullptr) tables().dense(i)->push_all(grads_[i], step);
     const uint64_t every = strategy_.collective.check_every;
     if (every > 0 && step % every == 0)
-      check_same_values(*group_, plan(), tables(), touched_, Compared::recent);
+      check_same_values(*group_, plan(), tables(), compared_rows(), Compared::recent);
+  }
+
+  /// None where each rank has rows of its own.
+  std::span<TouchedRows> compared_rows() {
+    if (sharded_ != nullptr || strategy_.collective.check_every == 0) return {};
+    return touched_;
   }
 
   void begin_pass() {
     joined_ = pass_batches_ = 0;
+    if (sharded_ != nullptr) sharded_->begin_pass();
     const bool rows = std::exchange(seen_loads_, tables().loads()) != tables().loads();
-    take_from_first(*group_, plan(), tables(), rows);
+    take_from_first(*group_, plan(), tables(), rows && sharded_ == nullptr);
   }
 
   /// This rank has no batch any more: it takes part in the steps of those that have, without a
@@ -227,7 +286,9 @@ class CollectiveTraining final : public InProcess {
     for (bool more = true; more;) {
       const bool rest = batches_ > 0;  // batches that would have made a step with others
       if (rest) {
-        rows_.scale(sums_.end_at(batches_));
+        const float factor = sums_.end_at(batches_);
+        rows_.scale(factor);
+        if (sharded_ != nullptr) sharded_->scale(factor);
       } else {
         begin_batch();
         sums_.put_nothing();
@@ -235,10 +296,12 @@ class CollectiveTraining final : public InProcess {
       std::ranges::fill(missing_, 0);
       sent_ = 0;
       keys_are_sent_ = !rows_.any();
-      tell_rows();
-      // The ops of the others meet those of the batches that this rank does not have.
-      for (int i = batches_; i < strategy_.accumulate && group_sum_; ++i)
-        group_sum_->add_nothing(op_sums_);
+      // What the batches of the others ask for, as often as this rank has no batch.
+      for (int i = batches_; i < strategy_.accumulate; ++i) {
+        if (sharded_ != nullptr) sharded_->fetch_nothing();
+        if (i + 1 == strategy_.accumulate) tell_rows();
+        if (group_sum_) group_sum_->add_nothing(op_sums_);
+      }
       more = end_step();
       if (more && !rest) ++joined_;
     }
@@ -247,7 +310,7 @@ class CollectiveTraining final : public InProcess {
   void end_pass() {
     average_states(*group_, plan(), tables(), pass_batches_);
     if (strategy_.collective.check_every > 0)
-      check_same_values(*group_, plan(), tables(), touched_, Compared::all);
+      check_same_values(*group_, plan(), tables(), compared_rows(), Compared::all);
   }
 
   const Strategy strategy_;
@@ -256,6 +319,8 @@ class CollectiveTraining final : public InProcess {
   const Parcels parcels_;
   RankSums sums_;
   RankRows rows_;
+  std::unique_ptr<ShardedRows> sharded_;  // instead of rows_; null: every rank has all rows
+  std::unique_ptr<ShardedStore> sharded_store_;
   NormClip clip_{plan().clip};
   int batches_ = 0;              // of the step that is being made
   std::vector<size_t> missing_;  // by parcel: gradients
@@ -280,7 +345,7 @@ std::unique_ptr<Communicator> collective(const Plan& plan, const Strategy& strat
                      strategy.accumulate);
   check<ConfigError>(strategy.threads == 1,
                      "collective: the threads of a rank share one batch; give chunks");
-  check_tables(plan);
+  check_tables(plan, strategy.collective.embedding);
   return std::make_unique<CollectiveTraining>(plan, strategy, wires.group);
 }
 

@@ -58,6 +58,7 @@ class DistributedStrategy:
     """With servers: a_sync False for sync, True for async, a_sync_configs k_steps above 0 for geo.
     Of ranks without servers: gradient_merge, lars, lamb, fp16_allreduce, fuse_all_reduce_ops,
     fuse_grad_size_in_MB, gradient_scale_configs, sync_batch_norm, use_hierarchical_allreduce,
+    embedding_mode ("replicated", or "sharded": each rank has a part of every table),
     find_unused_parameters (of dynamic graphs), and deterministic: the bits of one process that
     accumulates the batches of all ranks."""
 
@@ -68,6 +69,7 @@ class DistributedStrategy:
         fields["a_sync_configs"] = dict(_A_SYNC)
         fields.update({name: False for name in _SWITCHES})
         fields.update({name: dict(configs) for name, configs in _CONFIGS.items()})
+        fields["embedding_mode"] = "replicated"
         fields["fuse_all_reduce_ops"] = True
         fields["fuse_grad_size_in_MB"] = 32
         fields["_bucket_set"] = False
@@ -86,6 +88,11 @@ class DistributedStrategy:
             self._set_configs(name, value)
         elif name in _SWITCHES or name in _FLAGS:
             self.__dict__[name] = bool(value)
+        elif name == "embedding_mode":
+            if value not in ("replicated", "sharded"):
+                raise _core.ConfigError(f"embedding_mode is {value!r}, expected 'replicated' or "
+                                        "'sharded'")
+            self.__dict__[name] = value
         elif name == "fuse_grad_size_in_MB":
             self.__dict__.update(fuse_grad_size_in_MB=value, _bucket_set=True)
         elif name in _NOT_YET:
@@ -135,6 +142,7 @@ class DistributedStrategy:
             ("fuse_grad_size_in_MB", self._bucket_set),
             ("gradient_scale_configs", self.gradient_scale_configs["scale_strategy"] != "avg"),
             ("deterministic", self.deterministic),
+            ("embedding_mode", self.embedding_mode != "replicated"),
             ("hierarchical_allreduce_inter_nranks",
              self.hierarchical_allreduce_inter_nranks != 1)) if is_set]
         if on:
@@ -147,7 +155,8 @@ class DistributedStrategy:
         if scale not in ("avg", "sum") or self.gradient_scale_configs["scale_gradient"]:
             raise _core.ConfigError(f"gradient_scale_configs is {self.gradient_scale_configs}, "
                                     "expected scale_strategy 'avg' or 'sum', scale_gradient False")
-        words = {name: getattr(self, name) for name in (*_SWITCHES, "fuse_all_reduce_ops")}
+        words = {name: getattr(self, name)
+                 for name in (*_SWITCHES, "fuse_all_reduce_ops", "embedding_mode")}
         words["hierarchical_allreduce_inter_nranks"] = self.hierarchical_allreduce_inter_nranks
         built = self.__dict__.get("build_strategy")
         words["sync_batch_norm"] |= bool(getattr(built, "sync_batch_norm", False))
