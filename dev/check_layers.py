@@ -18,8 +18,8 @@ LAYERS = {
     "tensor": "base",
     "net": "base",
     "watch": "base",
-    "device": "base",
-    "graph": "tensor base",
+    "device": "tensor base",
+    "graph": "tensor device base",
     "data": "tensor base",
     "ps": "net device watch base",
     "comm": "net device base",
@@ -41,6 +41,9 @@ TEST_LAYERS = {
 # header prefix: the files, folders (ending in /), endings (from _) and parts of a path (from /) that
 # may know it.
 THIRD_PARTIES = {
+    "thrust/": "argosy/device/",
+    "cuda_runtime": "argosy/device/runtime.cc",
+    "cublas": "argosy/device/gemm.cc",
     "dnnl": "argosy/tensor/gemm.cc bench/",
     "oneapi/dnnl": "argosy/tensor/gemm.cc bench/",
     "spdlog/": "argosy/base/log.cc",

@@ -6,7 +6,7 @@ set -euo pipefail
 declare -A packages=(
   [base]="g++ cmake ninja-build ccache python3 libdnnl-dev libgomp1 libfmt-dev
           libcli11-dev libxxhash-dev zlib1g-dev libzstd-dev libasio-dev
-          libyaml-cpp-dev libgtest-dev"
+          libyaml-cpp-dev libthrust-dev libgtest-dev"
   [python]="python3-dev python3-venv"
   [format]="clang-format"
   [lint]="clang clang-tidy"

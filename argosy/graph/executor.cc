@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "argosy/base/denormals.h"
+#include "argosy/graph/device_side.h"
 #include "argosy/graph/memory_plan.h"
 
 namespace argosy {
@@ -46,6 +47,9 @@ class Executor::Compiled {
     is_bound_.resize(this->program.vars.size());
     is_output_.resize(this->program.vars.size());
     for (VarId id : this->program.outputs) is_output_[id.index()] = true;
+    if (options_.device == kNoDevice) return;
+    options_.fuse = false;
+    device_ = std::make_unique<DeviceSide>(this->program, live_, options_.device);
   }
 
   void bind_output(VarId id, Tensor memory) {
@@ -72,12 +76,14 @@ class Executor::Compiled {
       }
       if (options_.check_nan)
         for (size_t n : step.nodes) check_nan(n);
+      if (device_ != nullptr && !step.outputs.empty()) bring_back(step, !!on_output);
       if (!on_output) continue;
-      for (VarId id : step.outputs) on_output(id, values_[id.index()]);
+      for (VarId id : step.outputs) on_output(id, value(id));
     }
+    if (device_ != nullptr) device_->wait();
     if (!on_output) return;
     for (VarId id : program.outputs)
-      if (program.var(id).kind != VarKind::temp) on_output(id, values_[id.index()]);
+      if (program.var(id).kind != VarKind::temp) on_output(id, value(id));
   }
 
   void prepare(const Feeds& feeds) { take_feeds(feeds); }
@@ -85,7 +91,7 @@ class Executor::Compiled {
   const Tensor& value(VarId id) const {
     check<ConfigError>(id && is_output_[id.index()], "only outputs keep their value, ",
                        program.label(id), " is none");
-    return values_[id.index()];
+    return device_ != nullptr ? device_->output(id) : values_[id.index()];
   }
 
   Program program;
@@ -104,6 +110,7 @@ class Executor::Compiled {
 
   void take_feeds(const Feeds& feeds) {
     bool changed = !planned_;
+    if (device_ != nullptr) device_->enter();
     for (VarId id : fed_) {
       const VarDesc& desc = program.var(id);
       const auto feed = feeds.find(desc.name);
@@ -118,7 +125,7 @@ class Executor::Compiled {
         type = {value.shape(), value.dtype()};
         changed = true;
       }
-      values_[id.index()] = value;
+      values_[id.index()] = device_ != nullptr ? device_->upload(id, value) : value;
     }
     if (changed) fit_to_shapes();
   }
@@ -306,7 +313,7 @@ class Executor::Compiled {
     const size_t arena_bytes = plan_memory(buffers);
     report = {required_memory(buffers), arena_bytes, without_reuse};
     if (arena_bytes > arena_size_) {
-      arena_ = allocate_aligned(arena_bytes);
+      arena_ = device_ != nullptr ? device_->allocate(arena_bytes) : allocate_aligned(arena_bytes);
       arena_size_ = arena_bytes;
     }
     for (size_t n : live_) {
@@ -394,8 +401,18 @@ class Executor::Compiled {
       check<ConfigError>(memory.numel() >= type.shape.numel(), "output ", program.label(id), " ",
                          type, " does not fit the memory bound to it, ", memory.dtype(),
                          memory.shape());
-      values_[id.index()] = Tensor::wrap(memory.data(), type.shape, type.dtype);
+      values_[id.index()] = device_ != nullptr
+                                ? device_->room(id, type)
+                                : Tensor::wrap(memory.data(), type.shape, type.dtype);
     }
+  }
+
+  /// Outputs that are final after a step, from the device.
+  void bring_back(const Step& step, bool wait) {
+    for (VarId id : step.outputs)
+      device_->download(id, values_[id.index()],
+                        is_bound_[id.index()] ? bound_[id.index()] : Tensor{});
+    if (wait) device_->wait();
   }
 
   void run_node(size_t n, const RunSeed& seed) {
@@ -406,8 +423,10 @@ class Executor::Compiled {
       values_[node.out[0].index()] = Tensor::wrap(source.data(), type.shape, type.dtype);
       return;
     }
-    node.op->run(
-        {arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n), options_.ranks});
+    const RunCtx ctx{arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n),
+                     options_.ranks};
+    if (device_ != nullptr) return device_->run(node, ctx);
+    node.op->run(ctx);
   }
 
   void run_chain(Step& step, const RunSeed& seed) {
@@ -433,9 +452,13 @@ class Executor::Compiled {
 
   void check_nan(size_t n) {
     const Node& node = program.nodes[n];
-    if (steps_[step_of_[node.out[0].index()]].chain_elements == 0 &&
-        node.op->trait != OpTrait::view)
-      check_finite(program, node, arguments_[n].out);
+    if (steps_[step_of_[node.out[0].index()]].chain_elements > 0 || node.op->trait == OpTrait::view)
+      return;
+    if (device_ == nullptr) return check_finite(program, node, arguments_[n].out);
+    std::vector<Tensor> copies = device_->look(arguments_[n].out);
+    std::vector<Tensor*> outputs;
+    for (Tensor& copy : copies) outputs.push_back(&copy);
+    check_finite(program, node, outputs);
   }
 
   Options options_;
@@ -453,6 +476,7 @@ class Executor::Compiled {
   std::vector<Tensor> values_;        // by variable
   std::shared_ptr<void> arena_, scratch_;
   size_t arena_size_ = 0, scratch_size_ = 0;
+  std::unique_ptr<DeviceSide> device_;  // where the program runs on one
 };
 
 Executor::Executor(Program program, Options options)

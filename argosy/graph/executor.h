@@ -23,7 +23,7 @@ struct MemoryReport {
 
 /// Runs a program again and again on the calling thread. The first run with some feed shapes
 /// plans buffers, in-place ops and chains of element-wise ops; later runs with the same shapes
-/// allocate nothing. Same bits with every option. Thread safety: one thread at a time.
+/// allocate nothing. Same bits with every option but the device. Thread safety: one thread at a time.
 class Executor {
  public:
   struct Options {
@@ -33,7 +33,10 @@ class Executor {
     RankSum* ranks = nullptr;  // the others that run the program; outlives it
     /// Elements of a block: all temporaries of a chain together stay in the first cache level.
     int64_t block = 1024;
+    /// Run on this device: feeds go there at each run, outputs come back. Ops run one by one.
+    int device = kNoDevice;
   };
+  static constexpr int kNoDevice = -1;
 
   explicit Executor(Program program) : Executor(std::move(program), Options{}) {}
   Executor(Program program, Options options);

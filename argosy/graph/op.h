@@ -11,6 +11,9 @@
 
 namespace argosy {
 
+namespace device {
+class Stream;
+}
 struct GradCtx;  // builder.h
 struct Var;
 class RankSum;  // rank_sum.h
@@ -71,6 +74,8 @@ struct OpDef {
   /// One Var per input; a null Var where nothing flows back. Without it the op is a constant.
   std::vector<Var> (*grad)(const GradCtx& ctx) = nullptr;
   std::vector<OpExample> (*examples)() = nullptr;
+  /// The same on a device, where its tensors lie; from ops/on_device/*.cc. Null: only `run`.
+  void (*on_device)(const RunCtx& ctx, device::Stream& stream) = nullptr;
 };
 
 /// Fills ctx.out; throws ConfigError saying what was expected.

@@ -1,45 +1,12 @@
 // slice(x) {axes=[...], starts=[...], ends=[...]}: x[start:end] on each of these axes. As in NumPy
 // a negative place counts from the end, and one beyond the ends is moved to them.
-#include <array>
 #include <cstring>
 
 #include "argosy/ops/op_support.h"
+#include "argosy/ops/slice_support.h"
 
 namespace argosy::ops {
 namespace {
-
-struct Range {
-  int64_t start = 0, size = 0;
-};
-using Ranges = std::array<Range, Shape::kMaxRank>;  // by axis of x
-
-Range clamped(int64_t start, int64_t end, int64_t size) {
-  if (size == Shape::kAny) return {0, Shape::kAny};
-  const auto place = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
-  };
-  return {place(start), std::max<int64_t>(place(end) - place(start), 0)};
-}
-
-Ranges ranges_of(const Shape& x, const Attrs& attrs) {
-  Ranges ranges;
-  for (int i = 0; i < x.rank(); ++i) ranges[static_cast<size_t>(i)] = {0, x[i]};
-  const std::vector<int64_t>& axes = attrs.integers("axes");
-  const std::vector<int64_t>& starts = attrs.integers("starts");
-  const std::vector<int64_t>& ends = attrs.integers("ends");
-  check<ConfigError>(starts.size() == axes.size() && ends.size() == axes.size(),
-                     "needs a start and an end for each axis, got ", axes.size(), " axes, ",
-                     starts.size(), " starts and ", ends.size(), " ends");
-  std::array<bool, Shape::kMaxRank> taken{};
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int axis = x.axis(axes[i]);
-    const auto at = static_cast<size_t>(axis);
-    check<ConfigError>(!taken[at], "axis ", axis, " is given twice");
-    taken[at] = true;
-    ranges[at] = clamped(starts[i], ends[i], x[axis]);
-  }
-  return ranges;
-}
 
 void infer(const InferCtx& c) {
   VarType out = c.in[0];

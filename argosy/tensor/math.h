@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "argosy/base/device_code.h"
+
 namespace argosy::math {
 
 // Elementary functions in plain arithmetic without branches, so that loops over them vectorise
@@ -13,7 +15,7 @@ namespace argosy::math {
 // place of the exact value over the normal range (math_test.cc). The double forms are the
 // standard library's, for gradient checks.
 
-inline float exp(float x) {
+ARGOSY_DEVICE inline float exp(float x) {
   constexpr float kLog2e = 1.44269504F, kHigh = 0.693359375F, kLow = -2.12194440e-4F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
   const float clamped = x > 89.0F ? 89.0F : (x < -104.0F ? -104.0F : x);
@@ -37,7 +39,7 @@ inline float exp(float x) {
   return p * power(half) * power(whole - half);
 }
 
-inline float log(float x) {
+ARGOSY_DEVICE inline float log(float x) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2))
@@ -63,12 +65,12 @@ inline float log(float x) {
 }
 
 /// log(1 + x) for x in [0, 1], exact also where 1 + x rounds.
-inline float log1p(float x) {
+ARGOSY_DEVICE inline float log1p(float x) {
   const float u = 1.0F + x;
   return log(u) + (x - (u - 1.0F)) / u;  // what rounding took from u, to first order
 }
 
-inline float tanh(float x) {
+ARGOSY_DEVICE inline float tanh(float x) {
   const float a = x < 0.0F ? -x : x;
   const float s = x * x;
   float p = -5.70498872745e-3F;
@@ -81,18 +83,18 @@ inline float tanh(float x) {
   return a < 0.625F ? small : (x < 0.0F ? -big : (x != x ? x : big));
 }
 
-inline float sigmoid(float x) {
+ARGOSY_DEVICE inline float sigmoid(float x) {
   const float e = exp(-std::abs(x));
   const float u = 1.0F + e;
   const float q = (x < 0.0F ? e : 1.0F) / u;
   return q - q * (e - (u - 1.0F));  // what rounding took from u, where e is small
 }
 
-inline double exp(double x) { return std::exp(x); }
-inline double log(double x) { return std::log(x); }
-inline double log1p(double x) { return std::log1p(x); }
-inline double tanh(double x) { return std::tanh(x); }
-inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+ARGOSY_DEVICE inline double exp(double x) { return std::exp(x); }
+ARGOSY_DEVICE inline double log(double x) { return std::log(x); }
+ARGOSY_DEVICE inline double log1p(double x) { return std::log1p(x); }
+ARGOSY_DEVICE inline double tanh(double x) { return std::tanh(x); }
+ARGOSY_DEVICE inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 /// Sum in 16 fixed lanes, then lane by lane: the order, and so the bits, depend on n only.
 template <class T>

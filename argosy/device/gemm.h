@@ -1,0 +1,25 @@
+#pragma once
+
+#include "argosy/device/stream.h"
+#include "argosy/tensor/gemm.h"
+
+namespace argosy::device {
+
+/// C[m,n] = A[m,k] B[k,n] as tensor/gemm.h has it, without bias and relu: cuBLAS on CUDA, the
+/// processor's own product on the CPU backend. Full float precision on both.
+void gemm(Stream& stream, const GemmSpec& spec, const float* a, const float* b, float* c);
+
+/// What cuBLAS keeps for a queue; nothing on the CPU backend.
+class Blas {
+ public:
+  explicit Blas(void* queue);
+  ~Blas();
+  Blas(const Blas&) = delete;
+  Blas& operator=(const Blas&) = delete;
+  void* handle() { return handle_; }
+
+ private:
+  void* handle_ = nullptr;
+};
+
+}  // namespace argosy::device

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "argosy/device/stream.h"
+#include "argosy/graph/program.h"
+
+namespace argosy {
+
+/// What an executor keeps on a device: copies of what is fed, memory for temporaries, and the
+/// processor's copies of outputs. Memory only grows. The program outlives it.
+class DeviceSide {
+ public:
+  /// Throws ConfigError naming the op among the program's nodes `live` that has no device kernel.
+  DeviceSide(const Program& program, std::span<const size_t> live, int device);
+
+  /// The calling thread works for it from now on.
+  void enter() { stream_.enter(); }
+  std::shared_ptr<void> allocate(size_t bytes);
+  /// A fed value on the device.
+  Tensor upload(VarId id, const Tensor& value);
+  /// Memory on the device for an output that is no part of the arena.
+  Tensor room(VarId id, const VarType& type);
+  void run(const Node& node, const RunCtx& ctx);
+
+  /// Brings an output back, into `to` where that is defined; to be read after wait().
+  void download(VarId id, const Tensor& value, const Tensor& to);
+  void wait() { stream_.wait(); }
+  const Tensor& output(VarId id) const { return host_[id.index()]; }
+  /// Copies of values on the device, for a look at them.
+  std::vector<Tensor> look(std::span<Tensor* const> values);
+
+ private:
+  const Program& program_;
+  device::Stream stream_;
+  std::vector<device::Buffer> buffers_;  // by variable
+  std::vector<Tensor> host_;             // by variable: outputs
+};
+
+}  // namespace argosy
