@@ -15,6 +15,12 @@ void Rule::apply_rows(std::span<const RowStep> rows, size_t dim, const Update& u
     apply({row.weights, dim}, {row.weights + dim, state}, {row.grad, dim}, update);
 }
 
+void Rule::apply_on_device(device::Stream&, const DeviceRows&, const Update&) const {
+  fail<ConfigError>(
+      "this rule has no device kernel, expected one of sgd, momentum, adagrad, adam, ",
+      "adamw and add");
+}
+
 std::unique_ptr<Rule> make_rule(std::string_view spec) {
   const Call call(spec);
   for (const RulePlugin& rule : builtin_rules())

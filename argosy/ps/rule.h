@@ -10,6 +10,9 @@
 namespace argosy {
 
 class Call;
+namespace device {
+class Stream;
+}
 
 /// What changes from step to step; fixed settings are in the rule's spec.
 struct Update {
@@ -22,6 +25,15 @@ struct Update {
 struct RowStep {
   float* weights;
   const float* grad;
+};
+
+/// Rows in memory of a device: row r has its weights at weights + slots[r] * stride, with its state
+/// right behind them.
+struct DeviceRows {
+  float* weights;
+  const float* grads;  // [count, dim]
+  size_t count, dim, stride;
+  const int64_t* slots = nullptr;  // on the device; null: row r is the r-th
 };
 
 /// Update rule of an optimizer. Stateless and const: a row carries its own state right behind its
@@ -37,6 +49,9 @@ class Rule {
   /// apply() to many different rows of dim weights, with the same bits. Tables call this once per
   /// batch; a rule written as a RowRule (rules/rule_support.h) has a fast one by itself.
   virtual void apply_rows(std::span<const RowStep> rows, size_t dim, const Update& update) const;
+  /// apply() to different rows on a device; all rules but those that say so in a ConfigError.
+  virtual void apply_on_device(device::Stream& stream, const DeviceRows& rows,
+                               const Update& update) const;
   /// True for rules that need the norm of the whole parameter: it must not be cut into blocks.
   virtual bool whole_parameter() const { return false; }
 };

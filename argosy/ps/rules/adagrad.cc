@@ -8,23 +8,22 @@
 namespace argosy::rules {
 namespace {
 
-class Adagrad final : public RowRule<Adagrad> {
+struct AdagradStep {
+  float lr, epsilon;
+  ARGOSY_DEVICE void operator()(float& w, float g, float& sum) const {
+    sum += g * g;
+    w -= lr * g / (std::sqrt(sum) + epsilon);
+  }
+};
+
+class Adagrad final : public ElementRule<Adagrad, AdagradStep, 1> {
  public:
   explicit Adagrad(const Call& spec)
       : epsilon_(static_cast<float>(argument(spec, 0, "epsilon", kPositive, 1e-6))),
         first_(static_cast<float>(argument(spec, 1, "initial_accumulator", kNotNegative, 0))) {}
 
-  size_t state_size(size_t dim) const override { return dim; }
   void init(std::span<float> state) const override { std::ranges::fill(state, first_); }
-  auto row_step(const Update& update) const {
-    return [lr = update.lr, epsilon = epsilon_](float* __restrict w, float* __restrict sum,
-                                                const float* __restrict g, size_t n) {
-      for (size_t i = 0; i < n; ++i) {
-        sum[i] += g[i] * g[i];
-        w[i] -= lr * g[i] / (std::sqrt(sum[i]) + epsilon);
-      }
-    };
-  }
+  AdagradStep step(const Update& update) const { return {update.lr, epsilon_}; }
 
  private:
   float epsilon_, first_;

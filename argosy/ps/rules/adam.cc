@@ -9,7 +9,16 @@
 namespace argosy::rules {
 namespace {
 
-class Adam final : public RowRule<Adam> {
+struct AdamStep {
+  float rate, epsilon, keep1, take1, keep2, take2;
+  ARGOSY_DEVICE void operator()(float& w, float g, float& m, float& v) const {
+    m = keep1 * m + take1 * g;
+    v = keep2 * v + take2 * g * g;
+    w -= rate * m / (std::sqrt(v) + epsilon);
+  }
+};
+
+class Adam final : public ElementRule<Adam, AdamStep, 2> {
  public:
   explicit Adam(const Call& spec)
       : beta1_(argument(spec, 0, "beta1", kBelowOne, 0.9)),
@@ -17,21 +26,14 @@ class Adam final : public RowRule<Adam> {
         epsilon_(argument(spec, 2, "epsilon", kPositive, 1e-8)),
         lead_(whole_argument(spec, 3, "lead", kSwitch, 0)) {}
 
-  size_t state_size(size_t dim) const override { return 2 * dim; }
-  auto row_step(const Update& update) const {
+  AdamStep step(const Update& update) const {
     const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step + lead_);
-    const auto rate = static_cast<float>(update.lr * correction.scale);
-    const auto epsilon = static_cast<float>(correction.epsilon);
-    const auto keep1 = static_cast<float>(beta1_), take1 = static_cast<float>(1 - beta1_);
-    const auto keep2 = static_cast<float>(beta2_), take2 = static_cast<float>(1 - beta2_);
-    return [=](float* __restrict w, float* __restrict m, const float* __restrict g, size_t n) {
-      float* __restrict v = m + n;
-      for (size_t i = 0; i < n; ++i) {
-        m[i] = keep1 * m[i] + take1 * g[i];
-        v[i] = keep2 * v[i] + take2 * g[i] * g[i];
-        w[i] -= rate * m[i] / (std::sqrt(v[i]) + epsilon);
-      }
-    };
+    return {.rate = static_cast<float>(update.lr * correction.scale),
+            .epsilon = static_cast<float>(correction.epsilon),
+            .keep1 = static_cast<float>(beta1_),
+            .take1 = static_cast<float>(1 - beta1_),
+            .keep2 = static_cast<float>(beta2_),
+            .take2 = static_cast<float>(1 - beta2_)};
   }
 
  private:

@@ -8,7 +8,16 @@
 namespace argosy::rules {
 namespace {
 
-class AdamW final : public RowRule<AdamW> {
+struct AdamWStep {
+  float rate, epsilon, shrink, keep1, take1, keep2, take2;
+  ARGOSY_DEVICE void operator()(float& w, float g, float& m, float& v) const {
+    m = keep1 * m + take1 * g;
+    v = keep2 * v + take2 * g * g;
+    w = shrink * w - rate * m / (std::sqrt(v) + epsilon);
+  }
+};
+
+class AdamW final : public ElementRule<AdamW, AdamWStep, 2> {
  public:
   explicit AdamW(const Call& spec)
       : beta1_(argument(spec, 0, "beta1", kBelowOne, 0.9)),
@@ -16,22 +25,15 @@ class AdamW final : public RowRule<AdamW> {
         epsilon_(argument(spec, 2, "epsilon", kPositive, 1e-8)),
         weight_decay_(argument(spec, 3, "weight_decay", kNotNegative, 0.01)) {}
 
-  size_t state_size(size_t dim) const override { return 2 * dim; }
-  auto row_step(const Update& update) const {
+  AdamWStep step(const Update& update) const {
     const auto correction = bias_correction(beta1_, beta2_, epsilon_, update.step);
-    const auto rate = static_cast<float>(update.lr * correction.scale);
-    const auto epsilon = static_cast<float>(correction.epsilon);
-    const auto shrink = static_cast<float>(1 - update.lr * weight_decay_);
-    const auto keep1 = static_cast<float>(beta1_), take1 = static_cast<float>(1 - beta1_);
-    const auto keep2 = static_cast<float>(beta2_), take2 = static_cast<float>(1 - beta2_);
-    return [=](float* __restrict w, float* __restrict m, const float* __restrict g, size_t n) {
-      float* __restrict v = m + n;
-      for (size_t i = 0; i < n; ++i) {
-        m[i] = keep1 * m[i] + take1 * g[i];
-        v[i] = keep2 * v[i] + take2 * g[i] * g[i];
-        w[i] = shrink * w[i] - rate * m[i] / (std::sqrt(v[i]) + epsilon);
-      }
-    };
+    return {.rate = static_cast<float>(update.lr * correction.scale),
+            .epsilon = static_cast<float>(correction.epsilon),
+            .shrink = static_cast<float>(1 - update.lr * weight_decay_),
+            .keep1 = static_cast<float>(beta1_),
+            .take1 = static_cast<float>(1 - beta1_),
+            .keep2 = static_cast<float>(beta2_),
+            .take2 = static_cast<float>(1 - beta2_)};
   }
 
  private:

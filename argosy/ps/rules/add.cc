@@ -5,13 +5,13 @@
 namespace argosy::rules {
 namespace {
 
-struct Add final : RowRule<Add> {
-  size_t state_size(size_t) const override { return 0; }
-  auto row_step(const Update& update) const {
-    return [lr = update.lr](float* __restrict w, float*, const float* __restrict g, size_t n) {
-      for (size_t i = 0; i < n; ++i) w[i] += lr * g[i];
-    };
-  }
+struct AddStep {
+  float lr;
+  ARGOSY_DEVICE void operator()(float& w, float g) const { w += lr * g; }
+};
+
+struct Add final : ElementRule<Add, AddStep, 0> {
+  AddStep step(const Update& update) const { return {update.lr}; }
 };
 
 }  // namespace

@@ -5,22 +5,22 @@
 namespace argosy::rules {
 namespace {
 
-class Momentum final : public RowRule<Momentum> {
+struct MomentumStep {
+  float lr, mu;
+  bool nesterov;
+  ARGOSY_DEVICE void operator()(float& w, float g, float& v) const {
+    v = mu * v + g;
+    w -= lr * (nesterov ? g + mu * v : v);
+  }
+};
+
+class Momentum final : public ElementRule<Momentum, MomentumStep, 1> {
  public:
   explicit Momentum(const Call& spec)
       : mu_(static_cast<float>(argument(spec, 0, "mu", kBelowOne, 0.9))),
         nesterov_(whole_argument(spec, 1, "nesterov", kSwitch, 0) == 1) {}
 
-  size_t state_size(size_t dim) const override { return dim; }
-  auto row_step(const Update& update) const {
-    return [lr = update.lr, mu = mu_, nesterov = nesterov_](
-               float* __restrict w, float* __restrict v, const float* __restrict g, size_t n) {
-      for (size_t i = 0; i < n; ++i) {
-        v[i] = mu * v[i] + g[i];
-        w[i] -= lr * (nesterov ? g[i] + mu * v[i] : v[i]);
-      }
-    };
-  }
+  MomentumStep step(const Update& update) const { return {update.lr, mu_, nesterov_}; }
 
  private:
   float mu_;

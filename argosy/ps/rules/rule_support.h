@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "argosy/base/isa.h"
+#include "argosy/device/algorithms.h"
 #include "argosy/ps/rule.h"
 
 namespace argosy::rules {
@@ -56,6 +57,57 @@ class RowRule : public Rule {
       for (const RowStep& row : rows) step(row.weights, row.weights + kDim, row.grad, kDim);
     });
   }
+};
+
+/// Base of a rule that treats each weight by itself, so that it also runs on devices. Its author
+/// writes a Step, which changes one weight and its kStates (0 to 2) numbers of state,
+///   ARGOSY_DEVICE void operator()(float& w, float g, float& state0, float& state1) const;
+/// and the function that computes what all weights of a step share,
+///   Step step(const Update& update) const;
+template <class Self, class Step, size_t kStates>
+class ElementRule : public RowRule<Self> {
+ public:
+  size_t state_size(size_t dim) const final { return kStates * dim; }
+
+  auto row_step(const Update& update) const {
+    return [step = self().step(update)](float* __restrict w, float* __restrict state,
+                                        const float* __restrict g, size_t n) {
+      if constexpr (kStates == 0) {
+        for (size_t i = 0; i < n; ++i) step(w[i], g[i]);
+      } else if constexpr (kStates == 1) {
+        for (size_t i = 0; i < n; ++i) step(w[i], g[i], state[i]);
+      } else {
+        float* __restrict second = state + n;
+        for (size_t i = 0; i < n; ++i) step(w[i], g[i], state[i], second[i]);
+      }
+    };
+  }
+
+  void apply_on_device(device::Stream& stream, const DeviceRows& rows,
+                       const Update& update) const final {
+    device::for_each_index(stream, rows.count * rows.dim, OnDevice{rows, self().step(update)});
+  }
+
+ private:
+  struct OnDevice {
+    DeviceRows rows;
+    Step step;
+    ARGOSY_DEVICE void operator()(size_t at) const {
+      const size_t r = at / rows.dim, i = at % rows.dim;
+      const size_t slot = rows.slots != nullptr ? static_cast<size_t>(rows.slots[r]) : r;
+      float* w = rows.weights + slot * rows.stride;
+      float* state = w + rows.dim;
+      if constexpr (kStates == 0) {
+        step(w[i], rows.grads[at]);
+      } else if constexpr (kStates == 1) {
+        step(w[i], rows.grads[at], state[i]);
+      } else {
+        step(w[i], rows.grads[at], state[i], state[rows.dim + i]);
+      }
+    }
+  };
+
+  const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
 /// Adam's bias correction folded into two numbers, so that the loop over the weights has none:

@@ -5,13 +5,13 @@
 namespace argosy::rules {
 namespace {
 
-struct Sgd final : RowRule<Sgd> {
-  size_t state_size(size_t) const override { return 0; }
-  auto row_step(const Update& update) const {
-    return [lr = update.lr](float* __restrict w, float*, const float* __restrict g, size_t n) {
-      for (size_t i = 0; i < n; ++i) w[i] -= lr * g[i];
-    };
-  }
+struct SgdStep {
+  float lr;
+  ARGOSY_DEVICE void operator()(float& w, float g) const { w -= lr * g; }
+};
+
+struct Sgd final : ElementRule<Sgd, SgdStep, 0> {
+  SgdStep step(const Update& update) const { return {update.lr}; }
 };
 
 }  // namespace
