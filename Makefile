@@ -11,7 +11,7 @@ export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help setup build test demo bench wheel paddle-traces format lint lint-quick sanitize sanitize-asan sanitize-tsan \
+.PHONY: help setup build test demo bench cuda wheel paddle-traces format lint lint-quick sanitize sanitize-asan sanitize-tsan \
         sanitize-short sanitize-asan-short sanitize-tsan-short fuzz soak test-slurm test-mpi \
         test-fresh clean
 
@@ -43,6 +43,9 @@ bench: build ## Print the speed of this machine as JSON; each figure beside its 
 	build/bin/argosy bench rpc --json
 	build/bin/argosy bench ps --json
 	build/bin/argosy bench launch --json
+
+cuda: ## Compile every device kernel with nvcc for two architectures, in build-cuda/
+	@dev/cuda.sh build-cuda $(JOBS)
 
 wheel: build ## Pack what is built into wheels for pip, in build/wheels/
 	@dev/wheels.sh build
