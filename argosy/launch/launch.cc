@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "argosy/base/error.h"
+#include "argosy/launch/cards.h"
 #include "argosy/launch/doctor/doctor.h"
 #include "argosy/launch/status.h"
 #include "argosy/launch/supervise.h"
@@ -77,6 +78,11 @@ int launch(LaunchFlags flags, const Machine& machine) {
   if (flags.dry_run) {
     dry_run(job, flags.json);
     return 0;
+  }
+  if (cards_are_emulated(flags, machine)) {
+    flags.gpus += " (emulated)";  // as the banner shows them
+    fmt::print(stderr, "fleetrun: ARGOSY_EMULATED_DEVICES={}: devices are emulated on the CPU\n",
+               machine.variable("ARGOSY_EMULATED_DEVICES"));
   }
   if (job.mode == LaunchMode::collective && flags.gpus.empty())
     flags.gpus = visible_cards(machine);  // as the banner shows them

@@ -25,6 +25,8 @@ struct Machine {
   size_t process_limit = SIZE_MAX;      // that may still be started here
   /// Whether a name is one of this machine's; asked where `hosts` does not have it.
   std::function<bool(const std::string&)> resolves_here = {};
+  /// CUDA devices; asked where --gpus names some.
+  std::function<int()> count_devices = {};
 
   bool is(const std::string& host) const;
   /// "" where it is not set.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "argosy/launch/cards.h"
 #include "argosy/launch/launcher.h"
 
 namespace argosy {
@@ -89,6 +90,7 @@ Machine this_machine() {
   machine.resolves_here = [ours = machine.hosts](const std::string& host) {
     return resolves_to(host, ours);
   };
+  machine.count_devices = cuda_device_count;
   return machine;
 }
 

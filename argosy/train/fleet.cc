@@ -9,6 +9,7 @@
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
 #include "argosy/comm/group.h"
+#include "argosy/device/devices.h"
 #include "argosy/fleet/rank_bytes.h"
 #include "argosy/fleet/ranks.h"
 #include "argosy/fleet/serve.h"
@@ -217,8 +218,27 @@ Trainer& Fleet::trainer() {
   need_worker("trainer");
   check<ConfigError>(model_ != nullptr,
                      "fleet: minimize() comes first, it says what is to be trained");
-  if (trainer_ == nullptr) trainer_ = std::make_unique<Trainer>(env_, model_, options_);
+  if (trainer_ != nullptr) return *trainer_;
+  if (collective()) take_device();
+  trainer_ = std::make_unique<Trainer>(env_, model_, options_);
   return *trainer_;
+}
+
+/// The device that the launcher gave this rank, if there is one; the log says which.
+void Fleet::take_device() {
+  const std::optional<int> selected = device::selected_device();
+  if (!selected) return;
+  const device::Devices devices = device::devices();
+  std::string where = "the CPU: " + device::why_none();
+  if (devices.count > 0 && options_.graph == GraphMode::eager) {
+    where = "the CPU, as its graph is dynamic";
+  } else if (devices.count > 0) {
+    devices.expect(*selected);
+    options_.device = *selected;
+    where = devices.label(*selected);
+  }
+  std::fprintf(out_, "argosy: rank %d computes on %s\n", role().index, where.c_str());
+  std::fflush(out_);
 }
 
 void Fleet::init_worker() {

@@ -234,6 +234,7 @@ class Fleet {
   bool collective() const { return role().is_rank() || collective_; }
   void need_worker(std::string_view call) const;
   void need_server(std::string_view call) const;
+  void take_device();
   void minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy);
   Wires connect(const Plan& plan);
   Wires meet_ranks();

@@ -110,6 +110,9 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   check<ConfigError>(
       options_.graph == GraphMode::recorded || (threads == 1 && options_.chunks == 0),
       "a dynamic graph runs on one thread, got ", threads);
+  check<ConfigError>(
+      options_.graph == GraphMode::recorded || options_.device == Executor::kNoDevice,
+      "a dynamic graph runs on the CPU, got device ", options_.device);
   RecordedModel recorded = record(model_, options_);
   plan_ = std::move(recorded.plan);
   measures_ = std::move(recorded.measures);
@@ -127,9 +130,9 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
   communicator_ =
       make_communicator(plan_, strategy, options_.connect ? options_.connect(plan_) : Wires{});
   if (options_.chunks > 0) {
-    chunks_ = std::make_unique<ChunkedCompute>(
-        plan_, measures_, static_cast<size_t>(options_.chunks), static_cast<size_t>(threads),
-        Executor::Options{.check_nan = options_.check_nan});
+    chunks_ =
+        std::make_unique<ChunkedCompute>(plan_, measures_, static_cast<size_t>(options_.chunks),
+                                         static_cast<size_t>(threads), executor_options());
   }
   active_ = static_cast<size_t>(strategy.threads);
   for (int i = 0; i < strategy.threads; ++i) {
@@ -143,9 +146,14 @@ Trainer::Trainer(Env& env, Model model, TrainerOptions options)
 
 Trainer::~Trainer() = default;
 
+Executor::Options Trainer::executor_options() const {
+  return {.check_nan = options_.check_nan, .device = options_.device};
+}
+
 Executor Trainer::make_executor(Program program) const {
-  Executor executor(std::move(program),
-                    {.check_nan = options_.check_nan, .ranks = communicator_->rank_sum()});
+  Executor::Options options = executor_options();
+  options.ranks = communicator_->rank_sum();
+  Executor executor(std::move(program), options);
   for (const Edge& edge : plan_.edges) {
     if (edge.kind != VarKind::param) continue;
     if (Tensor place = communicator_->place_of(edge.target); place.numel() > 0)
@@ -214,7 +222,7 @@ std::vector<Tensor> Trainer::infer(Batch& batch, std::span<const VarId> fetch) {
   std::unique_ptr<Executor>& executor = inferring_[{fetch.begin(), fetch.end()}];
   if (executor == nullptr)
     executor = std::make_unique<Executor>(plan_.worker.for_inference({fetch.begin(), fetch.end()}),
-                                          Executor::Options{.check_nan = options_.check_nan});
+                                          executor_options());
   activity_.begin(Doing::evaluating);
   communicator_->fetch(batch, Purpose::inference);
   executor->run(batch.feeds);
@@ -500,7 +508,7 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options) {
 std::vector<Metric> Trainer::evaluate(Dataset& data) {
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Executor>(plan_.worker.for_inference(measures_.variables()),
-                                            Executor::Options{.check_nan = options_.check_nan});
+                                            executor_options());
     evaluator_measures_ = measures_.renamed(evaluator_->program().outputs);
   }
   Batch batch;

@@ -54,6 +54,8 @@ struct TrainerOptions {
   /// Above 0: each batch is computed in so many chunks, which strategy.threads threads share, with
   /// the same bits for any number of threads. 0: each thread takes batches of its own.
   int chunks = 0;
+  /// The device that recorded programs run on (Executor::Options); none: the processor.
+  int device = Executor::kNoDevice;
 };
 
 /// A model as a program, with what is measured and asked of it. A server needs its plan only.
@@ -174,6 +176,7 @@ class Trainer {
   void after_step(Epoch& epoch, size_t instances);
   void checkpoint(const Dataset& data, Epoch& epoch);
   const Edge& edge_of(const std::string& variable) const;
+  Executor::Options executor_options() const;
   Executor make_executor(Program program) const;
   uint64_t stored_step();
 

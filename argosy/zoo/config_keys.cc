@@ -1,9 +1,9 @@
 // What may stand in a configuration: one row per key. A row without a member is a key of PaddleRec
 // that is refused, with the reason.
 #include <array>
-#include <cstdlib>
 
 #include "argosy/base/call.h"
+#include "argosy/device/devices.h"
 #include "argosy/ps/entry.h"
 #include "argosy/ps/gradient.h"
 #include "argosy/ps/initializer.h"
@@ -55,11 +55,9 @@ void check_infer_reader_type(const Setting& setting, Runner& runner) {
 }
 
 void check_gpu(const Setting& setting, Runner& runner) {
-  const char* const emulated = std::getenv("ARGOSY_EMULATED_DEVICES");
-  if (runner.use_gpu && (emulated == nullptr || std::atoi(emulated) < 1))
-    fail_at(setting,
-            "True, but this machine has no device; ARGOSY_EMULATED_DEVICES=N makes N that ",
-            "run the CPU kernels, or write False");
+  if (runner.use_gpu && device::devices().count == 0)
+    fail_at(setting, "True, but there is no device: ", device::why_none(), "; ", device::kEmulated,
+            "=N makes N that are emulated on the CPU, or write False");
 }
 
 void check_lazy_mode(const Setting& setting, OptimizerKeys& keys) {
@@ -215,8 +213,7 @@ constexpr auto kRunner = std::to_array<ConfigKey<Runner>>({
     {"geo_step", &R::geo_step, "steps between two exchanges of `sync_mode: geo`", kFromOne},
     {"use_fleet", &R::use_fleet, "accepted: a launcher decides, without one the run is local"},
     checked<Runner>("use_gpu", &R::use_gpu,
-                    "True needs a device, or `ARGOSY_EMULATED_DEVICES` in the environment",
-                    check_gpu),
+                    "trains on the device of FLAGS_selected_gpus, else the first", check_gpu),
     {"use_auc", &R::use_auc, "shows the AUC at the end of each epoch"},
     {"auc_num", &R::auc_num, "how many of the model's AUC meters that line shows", kFromOne},
     choice<Runner>("example_count_method", &R::example_count_method,

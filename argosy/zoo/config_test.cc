@@ -312,9 +312,10 @@ TEST(Config, NoKeyIsListedTwice) {
 }
 
 TEST(Config, DevicesThatAreNotThereAreRefused) {
-  EXPECT_EQ(runner_refusal("use_gpu: True"),
-            "2: runner.use_gpu: True, but this machine has no device; ARGOSY_EMULATED_DEVICES=N "
-            "makes N that run the CPU kernels, or write False");
+  EXPECT_EQ(
+      runner_refusal("use_gpu: True"),
+      "2: runner.use_gpu: True, but there is no device: this build has no CUDA kernels (make "
+      "cuda); ARGOSY_EMULATED_DEVICES=N makes N that are emulated on the CPU, or write False");
   EXPECT_EQ(runner_refusal("use_xpu: True"), "2: runner.use_xpu: refused: there is no such device");
   EXPECT_EQ(runner_refusal("use_gpu: 0"), "nothing was thrown");
 }

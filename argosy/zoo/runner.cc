@@ -13,6 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/data/lines.h"
 #include "argosy/data/parse_lines.h"
+#include "argosy/device/devices.h"
 #include "argosy/fleet/status.h"
 #include "argosy/zoo/job.h"
 #include "argosy/zoo/saves.h"
@@ -320,6 +321,8 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
 
 /// Who this process is, or that a run is local although its configuration names another way.
 void introduce(const Config& config, const Job& job, const Log& log) {
+  if (config.runner.use_gpu && !job.role().is_server())
+    log.info("computes on " + device::devices().label(device::selected_device().value_or(0)));
   if (job.shared())
     log.info(fmt::format("{}, sync_mode {}{}", job.role().text(), job.strategy().mode,
                          job.collective() ? fmt::format(", embedding_mode {}",
@@ -366,6 +369,7 @@ TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
   options.graph = dynamic ? GraphMode::eager : GraphMode::recorded;
   // A dynamic graph runs on one thread, and needs no chunks to have the same bits each time.
   options.chunks = config.runner.deterministic && !dynamic ? kChunks : 0;
+  if (config.runner.use_gpu) options.device = device::selected_device().value_or(0);
   return options;
 }
 

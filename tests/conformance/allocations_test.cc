@@ -89,6 +89,32 @@ TEST(SteadyState, AStepAllocatesNothing) {
   }
 }
 
+ModelOutputs device_model(Builder& g) {
+  const Var x = g.input("x", {{-1, 60}});
+  const Var label = g.input("label", {{-1, 1}, DType::i64});
+  const Var h = nn::dropout(nn::mlp(x, std::array<int64_t, 2>{256, 128}, "relu", "hidden"), 0.1);
+  const Var logits = nn::linear(h, 10, "scores");
+  return {.loss = nn::softmax_loss(logits, label),
+          .metrics = {{"acc", nn::accuracy(logits, label)}}};
+}
+
+TEST(SteadyState, AStepOnADeviceAllocatesNothing) {
+  ::setenv("ARGOSY_EMULATED_DEVICES", "1", 1);
+  const auto env = real_env();
+  Trainer trainer(*env, device_model, {.device = 0});
+  const auto data = array_dataset(
+      {{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
+  Batch batch;
+  data->begin_epoch(1);
+  data->next(batch);
+  for (int i = 0; i < 3; ++i) trainer.step(batch);
+  allocations = 0;
+  counting = true;
+  while (data->next(batch)) trainer.step(batch);
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+}
+
 /// Every op on its own examples, forward and, where it has a gradient, backward.
 TEST(SteadyState, NoOpAllocates) {
   for (const OpDef* op : all_ops()) {

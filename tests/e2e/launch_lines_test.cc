@@ -66,6 +66,7 @@ class LaunchLines : public testing::TestWithParam<LaunchLine> {
   Outcome fleetrun(const std::string& host, const std::string& more) const {
     const LaunchLine& line = GetParam();
     return shell("cd '" + folder_.path() + "' && unset CUDA_VISIBLE_DEVICES POD_IP && " +
+                 "export ARGOSY_EMULATED_DEVICES=8 && " +
                  (line.cards.empty() ? "" : "export CUDA_VISIBLE_DEVICES=" + line.cards + " && ") +
                  (host.empty() ? "" : "export POD_IP=" + host + " && ") +
                  "'" ARGOSY_BIN_DIR "'/fleetrun " + more + " " + line.flags + " " + line.script);

@@ -333,7 +333,8 @@ TEST_P(ManyHostsLines, Runs) {
   Launches launches;
   for (int host = 0; host < 2; ++host)
     launches.push_back(start(host, GetParam().flags + " train.py",
-                             cards.empty() ? "" : " env CUDA_VISIBLE_DEVICES=" + cards));
+                             " env ARGOSY_EMULATED_DEVICES=8" +
+                                 (cards.empty() ? "" : " CUDA_VISIBLE_DEVICES=" + cards)));
   expect_success(wait_all(launches));
 }
 
