@@ -319,10 +319,14 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
   for (const std::string& note : config.notes) log.info(note);
 }
 
+bool is_dynamic(const Config& config) { return config.runner.graph == "dynamic"; }
+
 /// Who this process is, or that a run is local although its configuration names another way.
 void introduce(const Config& config, const Job& job, const Log& log) {
   if (config.runner.use_gpu && !job.role().is_server())
-    log.info("computes on " + device::devices().label(device::selected_device().value_or(0)));
+    log.info("computes on " +
+             (is_dynamic(config) ? "the CPU: runner.use_gpu is for graph static"
+                                 : device::devices().label(device::selected_device().value_or(0))));
   if (job.shared())
     log.info(fmt::format("{}, sync_mode {}{}", job.role().text(), job.strategy().mode,
                          job.collective() ? fmt::format(", embedding_mode {}",
@@ -365,11 +369,11 @@ TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
   options.strategy.threads = static_cast<int>(config.runner.thread_num);
   options.seed = static_cast<uint64_t>(config.runner.seed);
   options.check_nan = config.runner.check_nan;
-  const bool dynamic = config.runner.graph == "dynamic";
+  const bool dynamic = is_dynamic(config);
   options.graph = dynamic ? GraphMode::eager : GraphMode::recorded;
   // A dynamic graph runs on one thread, and needs no chunks to have the same bits each time.
   options.chunks = config.runner.deterministic && !dynamic ? kChunks : 0;
-  if (config.runner.use_gpu) options.device = device::selected_device().value_or(0);
+  if (config.runner.use_gpu && !dynamic) options.device = device::selected_device().value_or(0);
   return options;
 }
 
