@@ -299,6 +299,27 @@ TEST(StartedCalls, AreMadeByWhoWaitsWithoutOverlap) {
     });
 }
 
+TEST(Messages, AreKeptUntilTheyAreReceived) {
+  for (const char* backend : {"inproc", "shm"})
+    on_group(backend, 2, [](Group& group) {
+      std::vector<int64_t> one = {7};
+      std::vector<float> two = {1, 2, 3};
+      if (group.rank() == 0) {
+        group.send(std::span<const int64_t>(one), 1);
+        group.send(std::span<const float>(two), 1);
+        group.barrier();
+        return;
+      }
+      std::vector<int64_t> first(1);
+      std::vector<float> second(3);
+      group.barrier();
+      group.receive(std::span(first), 0);
+      group.receive(std::span(second), 0);
+      EXPECT_EQ(first, one);
+      EXPECT_EQ(second, two);
+    });
+}
+
 /// The number of open descriptors and mappings of this process, and of files in shared memory.
 struct Held {
   size_t descriptors = 0, mappings = 0;
