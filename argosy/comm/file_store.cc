@@ -22,7 +22,12 @@ class FileStore final : public Store {
     }
   }
   bool put(const std::string& name, const std::string& text) override {
-    write_file_atomically(env_, path(name), std::as_bytes(std::span(text)));
+    // Two processes may write the same one at once, by mistake.
+    const std::string fresh = fmt::format("{}.{:016x}", path(name), env_.random());
+    const auto file = env_.create_file(fresh);
+    file->append(std::as_bytes(std::span(text)));
+    file->sync();
+    env_.rename_file(fresh, path(name));
     return true;
   }
   void remove(const std::string& name) override { env_.remove_file(path(name)); }

@@ -69,7 +69,9 @@ TEST_P(KilledRank, IsNamedByThoseWhoStillMeet) {
             options.join_within = 3s;
             return options;
           },
-          work_for_ever);
+          [](std::unique_ptr<Group> group) {
+            while (true) group->barrier();
+          });
     };
     const auto first = start(0), victim = start(1);
     test.sockets[1].reset();
