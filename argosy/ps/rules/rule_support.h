@@ -59,6 +59,26 @@ class RowRule : public Rule {
   }
 };
 
+/// What a device does with one weight.
+template <class Step, size_t kStates>
+struct StepOnDevice {
+  DeviceRows rows;
+  Step step;
+  ARGOSY_DEVICE void operator()(size_t at) const {
+    const size_t r = at / rows.dim, i = at % rows.dim;
+    const size_t slot = rows.slots != nullptr ? static_cast<size_t>(rows.slots[r]) : r;
+    float* w = rows.weights + slot * rows.stride;
+    float* state = w + rows.dim;
+    if constexpr (kStates == 0) {
+      step(w[i], rows.grads[at]);
+    } else if constexpr (kStates == 1) {
+      step(w[i], rows.grads[at], state[i]);
+    } else {
+      step(w[i], rows.grads[at], state[i], state[rows.dim + i]);
+    }
+  }
+};
+
 /// Base of a rule that treats each weight by itself, so that it also runs on devices. Its author
 /// writes a Step, which changes one weight and its kStates (0 to 2) numbers of state,
 ///   ARGOSY_DEVICE void operator()(float& w, float g, float& state0, float& state1) const;
@@ -85,28 +105,11 @@ class ElementRule : public RowRule<Self> {
 
   void apply_on_device(device::Stream& stream, const DeviceRows& rows,
                        const Update& update) const final {
-    device::for_each_index(stream, rows.count * rows.dim, OnDevice{rows, self().step(update)});
+    device::for_each_index(stream, rows.count * rows.dim,
+                           StepOnDevice<Step, kStates>{rows, self().step(update)});
   }
 
  private:
-  struct OnDevice {
-    DeviceRows rows;
-    Step step;
-    ARGOSY_DEVICE void operator()(size_t at) const {
-      const size_t r = at / rows.dim, i = at % rows.dim;
-      const size_t slot = rows.slots != nullptr ? static_cast<size_t>(rows.slots[r]) : r;
-      float* w = rows.weights + slot * rows.stride;
-      float* state = w + rows.dim;
-      if constexpr (kStates == 0) {
-        step(w[i], rows.grads[at]);
-      } else if constexpr (kStates == 1) {
-        step(w[i], rows.grads[at], state[i]);
-      } else {
-        step(w[i], rows.grads[at], state[i], state[rows.dim + i]);
-      }
-    }
-  };
-
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
