@@ -42,7 +42,7 @@ TEST_LAYERS = {
 # may know it.
 THIRD_PARTIES = {
     "thrust/": "argosy/device/",
-    "cuda_runtime": "argosy/device/runtime.cc",
+    "cuda_runtime": "argosy/device/runtime.cc argosy/comm/modules/nccl.cc",
     "cublas": "argosy/device/gemm.cc",
     "dnnl": "argosy/tensor/gemm.cc bench/",
     "oneapi/dnnl": "argosy/tensor/gemm.cc bench/",
