@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iomanip>
 
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_rank_process.h"
@@ -96,19 +97,22 @@ class Accuracy : public testing::TestWithParam<Case> {
     apply_large_batch_rules(strategy(), names, result.optimizer, result.tables);
     return result;
   }
-  double trained(TrainerOptions options, size_t batch, const Share& share) const {
+  struct Reached {
+    double loss = 0, accuracy = 0;  // on the test set
+  };
+  Reached trained(TrainerOptions options, size_t batch, const Share& share) const {
     const auto env = real_env();
     Trainer trainer(*env, model(), std::move(options));
     const auto train =
         array_dataset(samples().train, {.batch_size = batch, .drop_last = true, .share = share});
     const auto test = array_dataset(samples().test, {.batch_size = 500, .shuffle = false});
     trainer.fit(*train, {.epochs = epochs(), .show = nullptr});
-    const double accuracy = trainer.evaluate(*test)[1].value;
+    const std::vector<Metric> metrics = trainer.evaluate(*test);
     trainer.leave();
-    return accuracy;
+    return {metrics[0].value, metrics[1].value};
   }
 
-  double alone() const {
+  Reached alone() const {
     TrainerOptions own = options();
     if (strategy().gradient_merge)
       own.strategy.accumulate = strategy().gradient_merge_configs.k_steps;
@@ -118,7 +122,7 @@ class Accuracy : public testing::TestWithParam<Case> {
   }
 
   /// Of each rank.
-  std::vector<double> together() const {
+  std::vector<Reached> together() const {
     const TestFolder folder;
     TestRanks test(kRanks);
     const auto file = [&](int rank) { return folder.path() + "/" + std::to_string(rank); };
@@ -128,8 +132,9 @@ class Accuracy : public testing::TestWithParam<Case> {
       own.strategy = collective_strategy_of(strategy());
       own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
       const auto rank = static_cast<size_t>(group->rank());
-      const double accuracy = trained(std::move(own), kBatch, {rank, kRanks});
-      std::ofstream(file(group->rank())) << accuracy;
+      const Reached reached = trained(std::move(own), kBatch, {rank, kRanks});
+      std::ofstream(file(group->rank()))
+          << std::setprecision(12) << reached.loss << ' ' << reached.accuracy;
     };
     const char* backend = strategy().use_hierarchical_allreduce ? "hierarchical" : "auto";
     {
@@ -142,22 +147,26 @@ class Accuracy : public testing::TestWithParam<Case> {
         EXPECT_EQ(rank->last_words(std::chrono::minutes(4)), "");
       }
     }
-    std::vector<double> accuracies(kRanks);
-    for (int rank = 0; rank < kRanks; ++rank)
-      std::ifstream(file(rank)) >> accuracies[static_cast<size_t>(rank)];
-    return accuracies;
+    std::vector<Reached> reached(kRanks);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      Reached& own = reached[static_cast<size_t>(rank)];
+      std::ifstream(file(rank)) >> own.loss >> own.accuracy;
+    }
+    return reached;
   }
 };
 
 TEST_P(Accuracy, IsThatOfOneProcess) {
   if (std::getenv("ARGOSY_DATA") == nullptr) GTEST_SKIP() << "needs MNIST: set ARGOSY_DATA";
-  const double one = alone();
-  const std::vector<double> ranks = together();
-  std::printf("%s: one process %.4f, two ranks %.4f\n", GetParam().name, one, ranks[0]);
-  EXPECT_GT(one, 0.93);
-  for (const double accuracy : ranks) {
-    EXPECT_EQ(accuracy, ranks[0]);
-    EXPECT_NEAR(accuracy, one, kPoints);
+  const Reached one = alone();
+  const std::vector<Reached> ranks = together();
+  std::printf("%s: one process %.4f (loss %.8f), two ranks %.4f (loss %.8f)\n", GetParam().name,
+              one.accuracy, one.loss, ranks[0].accuracy, ranks[0].loss);
+  EXPECT_GT(one.accuracy, 0.93);
+  for (const Reached& rank : ranks) {
+    EXPECT_EQ(rank.loss, ranks[0].loss);
+    EXPECT_EQ(rank.accuracy, ranks[0].accuracy);
+    EXPECT_NEAR(rank.accuracy, one.accuracy, kPoints);
   }
 }
 
