@@ -82,9 +82,10 @@ fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECO
 	@$(call build,build-fuzz)
 	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
 
-soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once
+soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once; train by every strategy for 10 epochs
 	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_KILLS=$(SOAK_KILLS) ARGOSY_CHAOS_JOBS=200 build/tests/chaos_test
 	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_RANK_KILLS=$(SOAK_RANK_KILLS) build/tests/rank_chaos_test
+	ARGOSY_STRATEGY_EPOCHS=10 build/tests/strategy_accuracy_test
 
 test-slurm: build ## Run fleetrun under a real Slurm of three nodes on this machine (root)
 	@dev/test_slurm.sh
@@ -100,7 +101,8 @@ clean: ## Remove all build folders
 	rm -rf build build-*
 
 # One folder per preset: build/ is release, build-asan/ is asan, and so on.
-configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)"
+CCACHE ?= $$(command -v ccache)
+configure = cmake --preset $(1) -DCMAKE_CXX_COMPILER_LAUNCHER="$(CCACHE)"
 
 build/build.ninja: CMakePresets.json build/python.options | setup
 	@$(call configure,release) $$(cat build/python.options)

@@ -102,6 +102,8 @@ void reap_group(pid_t group) {
 
 }  // namespace
 
+bool Ending::by_signal() const { return WIFSIGNALED(status); }
+
 int Ending::exit_code() const {
   constexpr int kSignalled = 128;
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);

@@ -14,7 +14,8 @@ namespace argosy {
 struct Ending {
   int status;  // as of waitpid
   bool ok() const { return exit_code() == 0; }
-  int exit_code() const;     // 128 + signal
+  int exit_code() const;  // 128 + signal
+  bool by_signal() const;
   std::string text() const;  // "exit status 3", "killed by signal 9 (Killed)"
 };
 

@@ -30,7 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kLook = 100ms;  // how often the first worker's log is looked at
 constexpr auto kTerminalPeriod = 200ms, kPlainPeriod = 5000ms;
-constexpr auto kLinger = 500ms;  // for servers to end by themselves when the workers are done
+constexpr auto kHearing = 300ms;  // for the news that a process was killed
+constexpr auto kLinger = 500ms;   // for servers to end by themselves when the workers are done
 constexpr auto kFirstPause = 100ms, kLongestPause = 5000ms;  // before a process is started again
 constexpr size_t kLastLines = 20;
 constexpr size_t kLongestReport = 65536;  // bytes
@@ -254,7 +255,7 @@ class Supervisor {
   }
   /// Nobody is left, and nobody elsewhere needs to hear from here.
   bool finished() const {
-    if (anyone(true) || anyone(false)) return false;
+    if (anyone(true) || anyone(false) || suspect_) return false;
     return phase_ != Phase::running || supervision_.launchers == nullptr || all_done_;
   }
 
@@ -317,9 +318,15 @@ class Supervisor {
     if (board_) board_->ended(process.name(), ending.text(), Clock::now());
     speaker_.event("ended", &process, ending.exit_code(), "");
     if (phase_ == Phase::stopping) return;
-    if (!ending.ok()) return on_failure(charge, ending);
+    if (!ending.ok()) return suspect(charge, ending);
     if (process.kind != ProcessKind::worker && phase_ == Phase::running && !early_)
       early_ = {&process, Clock::now() + supervision_.grace};
+  }
+
+  /// Who is killed is missed by the others before we can hear of it: they may fail first.
+  void suspect(Charge& charge, const Ending& ending) {
+    if (ending.by_signal() || supervision_.max_restart > 0) return on_failure(charge, ending);
+    if (!suspect_) suspect_ = {&charge, ending, Clock::now() + kHearing};
   }
 
   void on_failure(Charge& charge, const Ending& ending) {
@@ -360,6 +367,7 @@ class Supervisor {
 
   void stop(int signal) {
     phase_ = Phase::stopping;
+    suspect_.reset();
     deadline_ = Clock::now() + supervision_.grace;
     for (Charge& charge : charges_) {
       charge.restart_at.reset();
@@ -385,6 +393,12 @@ class Supervisor {
     const auto now = Clock::now();
     for (Charge& charge : charges_)
       if (charge.restart_at && now >= *charge.restart_at) start(charge);
+    if (suspect_) {
+      const bool alone = !anyone(true) && !anyone(false);
+      if (!alone && now < suspect_->until) return;
+      const Suspect found = *std::exchange(suspect_, {});
+      return on_failure(*found.charge, found.ending);
+    }
     if (phase_ == Phase::running && !anyone(true) && workers_are_done()) {
       phase_ = Phase::workers_done;
       deadline_ = now + kLinger;
@@ -437,6 +451,12 @@ class Supervisor {
     Clock::time_point until;  // by then the workers must have ended too
   };
 
+  struct Suspect {
+    Charge* charge;
+    Ending ending;
+    Clock::time_point until;  // somebody may turn out to have been killed
+  };
+
   const Supervision& supervision_;
   Signals signals_;
   Subreaper subreaper_;
@@ -450,6 +470,7 @@ class Supervisor {
   std::vector<Charge> charges_;      // they need the guard
   std::optional<Tails> tails_;
   std::optional<EarlyEnd> early_;
+  std::optional<Suspect> suspect_;  // the first that failed by itself
   Phase phase_ = Phase::running;
   bool all_done_ = false;
   Clock::time_point deadline_ = Clock::time_point::max();

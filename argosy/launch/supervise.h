@@ -26,10 +26,10 @@ struct Supervision {
 
 /// Starts all, waits, and returns the exit code of the job; no process is left then, nor if the
 /// launcher itself is killed. The first that fails ends the others and gives its code (128 +
-/// signal), also where it ran on another machine. When the workers of all machines are done,
-/// servers have a moment to end by themselves and are asked to then. SIGINT, SIGTERM, SIGHUP and
-/// SIGQUIT are passed on; a second one kills. `sockets` are those of Reservation. To be called from
-/// the main thread.
+/// signal), also where it ran on another machine; one that is killed comes before those that fail
+/// for want of it. When the workers of all machines are done, servers have a moment to end by
+/// themselves and are asked to then. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; a second
+/// one kills. `sockets` are those of Reservation. To be called from the main thread.
 int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
               const Supervision& supervision);
 

@@ -101,6 +101,14 @@ TEST_F(Supervise, SignalThatKilledAProcessIsPartOfTheCode) {
                                   folder_.path() + "/serverlog.0 is empty\n");
 }
 
+TEST_F(Supervise, WhoIsKilledComesBeforeWhoFailsForWantOfIt) {
+  EXPECT_EQ(run("exec sleep 1000", {kAwait + "await up; kill -9 $(cat $HERE/up); exit 1",
+                                    "echo $$ > $HERE/me; mv $HERE/me $HERE/up; exec sleep 1000"}),
+            128 + SIGKILL);
+  EXPECT_EQ(written(errors_), "fleetrun: worker 1 failed: killed by signal 9 (Killed); " +
+                                  folder_.path() + "/workerlog.1 is empty\n");
+}
+
 TEST_F(Supervise, ServerIsAskedToEndAfterTheWorkers) {
   EXPECT_EQ(run("trap 'echo asked > $HERE/asked; exit 5' TERM; touch $HERE/up; "
                 "while :; do sleep 0.01; done",
