@@ -9,6 +9,7 @@ endif()
 set(cuda_libraries CUDA::cudart_static CUDA::cublas)
 
 set_source_files_properties(${device_sources} PROPERTIES LANGUAGE CUDA)
+set_target_properties(argosy_device PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
 
 add_library(argosy_cuda_flags INTERFACE)
 # Functions that are constexpr (std::array, std::bit_cast, RandomStream) run on devices too; no contraction, as

@@ -5,14 +5,14 @@ include(GoogleTest)
 
 function(argosy_test name)
   add_executable(${name} ${ARGN})
-  # What is tested is compiled as users run it; the tests themselves are not worth the compiler's time.
-  # (With less inlining g++ 12 misreads allocations_test's own operator new.)
-  if(NOT name STREQUAL "allocations_test")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
-  endif()
   target_link_libraries(${name} PRIVATE argosy GTest::gtest_main fmt::fmt)
   target_compile_definitions(${name} PRIVATE ARGOSY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ARGOSY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # With less inlining g++ 12 misreads the operator new that allocations_test has.
+  if(NOT name STREQUAL "allocations_test")
+    set_target_properties(${name} PROPERTIES ARGOSY_IS_TEST ON)
+    argosy_precompile(${name} base_test <gtest/gtest.h>)
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 

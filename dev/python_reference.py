@@ -42,7 +42,8 @@ def public_modules(package):
     found = [root]
     for info in pkgutil.walk_packages(root.__path__, package + "."):
         parts = info.name.split(".")
-        if not any(part.startswith("_") for part in parts) and parts[-1] not in LAUNCHERS:
+        hidden = any(part.startswith(("_", "libargosy_")) for part in parts)
+        if not hidden and parts[-1] not in LAUNCHERS:
             module = importlib.import_module(info.name)
             found += [module] if module.__name__ == info.name else []  # else a second name of one
     return sorted(found, key=lambda module: module.__name__)

@@ -1,27 +1,24 @@
 #include "argosy/graph/device_side.h"
 
+#include <algorithm>
+
 namespace argosy {
 namespace {
 
-void check_runs(const Program& program, const Node& node) {
-  const bool is_view = node.op->trait == OpTrait::view;
-  check<ConfigError>(is_view || node.op->on_device != nullptr, node.at, ": ",
-                     signature(program, node),
-                     " has no device kernel, expected an op of ops/on_device; run it on the CPU");
-  for (const VarId id : node.out)
-    check<ConfigError>(program.var(id).type.dtype != DType::f64, node.at, ": ",
-                       signature(program, node), " gives f64, device kernels compute in f32");
+bool has_kernel(const Node& node, const RunCtx& ctx) {
+  const auto is_double = [](const Tensor* value) { return value->dtype() == DType::f64; };
+  return node.op->on_device != nullptr && std::ranges::none_of(ctx.inputs, is_double) &&
+         std::ranges::none_of(ctx.outputs, is_double);
 }
 
 }  // namespace
 
-DeviceSide::DeviceSide(const Program& program, std::span<const size_t> live, int device)
+DeviceSide::DeviceSide(const Program& program, int device)
     : program_(program),
       stream_(device),
       buffers_(program.vars.size()),
-      host_(program.vars.size()) {
-  for (const size_t n : live) check_runs(program, program.nodes[n]);
-}
+      host_(program.vars.size()),
+      copies_(program.vars.size()) {}
 
 std::shared_ptr<void> DeviceSide::allocate(size_t bytes) {
   auto buffer = std::make_shared<device::Buffer>();
@@ -42,8 +39,28 @@ Tensor DeviceSide::room(VarId id, const VarType& type) {
 }
 
 void DeviceSide::run(const Node& node, const RunCtx& ctx) {
-  if (node.op->on_device != nullptr) return node.op->on_device(ctx, stream_);
-  stream_.copy(ctx.out(0).data(), ctx.in(0).data(), ctx.out(0).bytes());  // a view
+  if (has_kernel(node, ctx)) return node.op->on_device(ctx, stream_);
+  if (node.op->trait != OpTrait::view) return run_on_processor(node, ctx);
+  stream_.copy(ctx.out(0).data(), ctx.in(0).data(), ctx.out(0).bytes());
+}
+
+void DeviceSide::run_on_processor(const Node& node, const RunCtx& ctx) {
+  const auto copy_of = [this](VarId id, const Tensor& value) {
+    Tensor& copy = copies_[id.index()];
+    copy.renew(value.shape(), value.dtype());
+    return &copy;
+  };
+  inputs_.clear();
+  outputs_.clear();
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    inputs_.push_back(copy_of(node.in[i], ctx.in(i)));
+    stream_.download(inputs_.back()->data(), ctx.in(i).data(), ctx.in(i).bytes());
+  }
+  for (size_t i = 0; i < node.out.size(); ++i) outputs_.push_back(copy_of(node.out[i], ctx.out(i)));
+  stream_.wait();
+  node.op->run({inputs_, outputs_, ctx.attrs, ctx.random_seed, ctx.ranks});
+  for (size_t i = 0; i < node.out.size(); ++i)
+    stream_.upload(ctx.out(i).data(), outputs_[i]->data(), outputs_[i]->bytes());
 }
 
 void DeviceSide::download(VarId id, const Tensor& value, const Tensor& to) {

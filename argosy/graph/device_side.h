@@ -13,8 +13,7 @@ namespace argosy {
 /// processor's copies of outputs. Memory only grows. The program outlives it.
 class DeviceSide {
  public:
-  /// Throws ConfigError naming the op among the program's nodes `live` that has no device kernel.
-  DeviceSide(const Program& program, std::span<const size_t> live, int device);
+  DeviceSide(const Program& program, int device);
 
   /// The calling thread works for it from now on.
   void enter() { stream_.enter(); }
@@ -23,6 +22,8 @@ class DeviceSide {
   Tensor upload(VarId id, const Tensor& value);
   /// Memory on the device for an output that is no part of the arena.
   Tensor room(VarId id, const VarType& type);
+  /// By the op's device kernel; one that has none, or computes in f64, runs on the processor
+  /// between copies of its inputs and outputs.
   void run(const Node& node, const RunCtx& ctx);
 
   /// Brings an output back, into `to` where that is defined; to be read after wait().
@@ -33,10 +34,14 @@ class DeviceSide {
   std::vector<Tensor> look(std::span<Tensor* const> values);
 
  private:
+  void run_on_processor(const Node& node, const RunCtx& ctx);
+
   const Program& program_;
   device::Stream stream_;
   std::vector<device::Buffer> buffers_;  // by variable
   std::vector<Tensor> host_;             // by variable: outputs
+  std::vector<Tensor> copies_;           // by variable: for ops that run on the processor
+  std::vector<Tensor*> inputs_, outputs_;
 };
 
 }  // namespace argosy

@@ -49,7 +49,7 @@ class Executor::Compiled {
     for (VarId id : this->program.outputs) is_output_[id.index()] = true;
     if (options_.device == kNoDevice) return;
     options_.fuse = false;
-    device_ = std::make_unique<DeviceSide>(this->program, live_, options_.device);
+    device_ = std::make_unique<DeviceSide>(this->program, options_.device);
   }
 
   void bind_output(VarId id, Tensor memory) {

@@ -266,7 +266,7 @@ TEST(Rule, LambsFirstStepIsOneTenthOfTheNorm) {
 }
 
 TEST(Rule, LarsScalesTheRateByTheNorms) {
-  EXPECT_FLOAT_EQ(after_steps("lars(weight_decay=0)", 1)[0], 2 - 0.1F * 0.001F * 2);
+  EXPECT_FLOAT_EQ(after_steps("lars(weight_decay=0)", 1)[0], 2 - 0.1F * 0.5F);  // momentum's step
   EXPECT_FLOAT_EQ(after_steps("lars(coeff=0.5, weight_decay=0.5)", 1)[0],
                   2 - 0.1F * 0.5F * 2 / 1.5F * 1.5F);
   Parameter zero("lars", {0});  // no norm: the rate itself

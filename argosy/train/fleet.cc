@@ -137,12 +137,12 @@ void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrat
   check<ConfigError>(trainer_ == nullptr, "minimize: comes before training, not after");
   if (collective()) {
     const uint64_t check_every = options.strategy.collective.check_every;
+    options.strategy = collective_strategy_of(strategy, options.strategy.threads);
     if (strategy.lars || strategy.lamb) {
       std::vector<std::string> names;
       for (const TableSpec& spec : record(model, options).plan.tables) names.push_back(spec.name);
       apply_large_batch_rules(strategy, names, options.optimizer, options.tables);
     }
-    options.strategy = collective_strategy_of(strategy, options.strategy.threads);
     options.strategy.collective.check_every = check_every;
     if (strategy.deterministic && sums_ != Sums::in_order_of_ranks) {
       check<ConfigError>(group_ == nullptr,

@@ -232,8 +232,6 @@ void check_runner(const Setting& root, Config& config) {
     fail_at(*start, "expected a number below infer_end_epoch ", runner.infer_end_epoch, ", got ",
             runner.infer_start_epoch);
   if (runner.infer_load_path.empty()) runner.infer_load_path = runner.model_save_path;
-  if (runner.use_gpu)
-    config.notes.emplace_back("runner.use_gpu: devices are emulated, the CPU kernels run");
   if (runner.use_fleet)
     config.notes.emplace_back("runner.use_fleet: without a launcher the run is local");
   if (!runner.model_path.empty())

@@ -91,7 +91,7 @@ def _need_device(number: int) -> None:
             has = f"{EMULATED}={count} makes gpu:0 to gpu:{count - 1}"
         raise ValueError(f"there is no device gpu:{number}: {has}; {EMULATED}=N makes N devices "
                          "that run the CPU kernels, or use CPUPlace()")
-    _say(f"{EMULATED}={count}: devices are emulated, the CPU kernels run")
+    _say(f"{EMULATED}={count}: devices are emulated on the CPU")
 
 
 def _say(what: str) -> None:

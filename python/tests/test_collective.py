@@ -142,4 +142,4 @@ def test_the_zoo_is_trained_by_the_lines_of_the_models_document(tmp_path, tool, 
         assert "epoch: 0, batch_id: 0, loss: " in log and "ins/s" in log and "epoch: 0 done" in log
     first = (folder / "log" / "workerlog.0").read_text()
     assert re.search(rf"runner.graph +{graph}\n", first), first
-    assert "devices are emulated" in first
+    assert "emulated" in first or "runner.use_gpu is for graph static" in first

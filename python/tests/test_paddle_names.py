@@ -79,8 +79,8 @@ def test_a_device_needs_to_be_emulated():
     """, ARGOSY_EMULATED_DEVICES="2")
     assert out == ("Place(gpu:1, emulated: the CPU kernels run) True 2\n"
                    "Place(gpu:0, emulated: the CPU kernels run) gpu:0 Place(cpu)\n")
-    assert errors.splitlines()[0] == ("argosy: ARGOSY_EMULATED_DEVICES=2: devices are emulated, "
-                                      "the CPU kernels run")
+    assert errors.splitlines()[0] == ("argosy: ARGOSY_EMULATED_DEVICES=2: devices are emulated "
+                                      "on the CPU")
     assert code == 1 and "makes gpu:0 to gpu:1" in errors
 
 
