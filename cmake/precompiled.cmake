@@ -11,7 +11,8 @@ function(argosy_precompile target owner)
     return()
   endif()
   # g++ 12 forgets which precompiled headers are the system's, and warns of its own bug 105651 there.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds>)
   if(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${argosy_precompiled} ${ARGN})
   else()

@@ -113,10 +113,8 @@ class DistributedOptimizer:
     def _reduce(self) -> None:
         if not self._fleet._collective or self._fleet.worker_num() == 1:
             return
-        if self._strategy.embedding_mode != "replicated":
-            raise _core.ConfigError("DistributedStrategy.embedding_mode='sharded' is for static "
-                                    "programs: a dynamic model has all rows in every process")
         if self._gradients is None:
+            self._strategy._of_dynamic()
             self._gradients = StepGradients(self._optimizer._parameter_list or (), self._strategy)
         self._gradients.reduce()
 

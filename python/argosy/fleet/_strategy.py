@@ -1,7 +1,7 @@
 """How a program is distributed."""
 
 import difflib
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Sequence
 
 from argosy import _core
 
@@ -134,10 +134,10 @@ class DistributedStrategy:
                 "send_queue_size": configs["send_queue_size"],
                 "launch_barrier": configs["launch_barrier"]}
 
-    def _refuse_of_ranks(self) -> None:
-        """What is for ranks only would be ignored in a process that is none."""
+    def _set_for_ranks(self) -> List[str]:
+        """The fields that say how ranks train, of those that say something."""
         on = [name for name in _SWITCHES if getattr(self, name)]
-        on += [name for name, is_set in (
+        return on + [name for name, is_set in (
             ("fuse_all_reduce_ops", not self.fuse_all_reduce_ops),
             ("fuse_grad_size_in_MB", self._bucket_set),
             ("gradient_scale_configs", self.gradient_scale_configs["scale_strategy"] != "avg"),
@@ -145,8 +145,11 @@ class DistributedStrategy:
             ("embedding_mode", self.embedding_mode != "replicated"),
             ("hierarchical_allreduce_inter_nranks",
              self.hierarchical_allreduce_inter_nranks != 1)) if is_set]
-        if on:
-            raise _core.ConfigError(f"DistributedStrategy.{on[0]} is for ranks, which "
+
+    def _refuse_of_ranks(self) -> None:
+        """What is for ranks only would be ignored in a process that is none."""
+        for name in self._set_for_ranks():
+            raise _core.ConfigError(f"DistributedStrategy.{name} is for ranks, which "
                                     "fleet.init(is_collective=True) makes of this process")
 
     def _of_ranks(self) -> dict:
@@ -170,10 +173,10 @@ class DistributedStrategy:
     def _of_dynamic(self) -> tuple:
         """(deterministic, scale) of a dynamic graph's gradients, which take no other words."""
         words = self._of_ranks()
-        given = [name for name in _SWITCHES if words[name] and name != "sync_batch_norm"]
-        if given:
-            raise _core.ConfigError(f"DistributedStrategy.{given[0]}=True is for static programs, "
-                                    "and this graph is dynamic")
+        for name in self._set_for_ranks():
+            if name not in ("sync_batch_norm", "gradient_scale_configs", "deterministic"):
+                raise _core.ConfigError(f"DistributedStrategy.{name} is for static programs, and "
+                                        "this graph is dynamic")
         return self.deterministic, words["gradient_scale"]
 
     def __repr__(self) -> str:
