@@ -1,7 +1,7 @@
 # Headers of others that most files include, parsed once: about a quarter of the compiler's time. A compiler cache,
 # where there is one, does better and cannot look into them.
 set(argosy_precompiled
-  <algorithm> <array> <chrono> <condition_variable> <filesystem> <fstream> <functional> <map> <memory> <mutex>
+  <algorithm> <array> <chrono> <condition_variable> <fstream> <functional> <map> <memory> <mutex>
   <optional> <ranges> <set> <span> <sstream> <string> <thread> <variant> <vector> <fmt/format.h>)
 
 # Targets that name the same owner are compiled with the same options, and share what it parses: the headers above
