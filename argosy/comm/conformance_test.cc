@@ -155,7 +155,16 @@ void check_everything(Group& group, size_t count) {
 class Backends : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   static void on_ranks(const std::function<void(Group&)>& f) {
-    on_group(std::get<0>(GetParam()), std::get<1>(GetParam()), f);
+    const auto& [backend, ranks] = GetParam();
+    if (backend != "nccl") return on_group(backend, ranks, f);
+    try {
+      on_group(backend, ranks, f,
+               [](GroupOptions& options) { options.device = std::to_string(options.rank); });
+    } catch (const ConfigError& e) {
+      const std::string text = e.what();
+      if (!text.starts_with("backend nccl: ")) throw;
+      GTEST_SKIP() << text;
+    }
   }
 };
 
@@ -245,6 +254,11 @@ std::string param_name(const testing::TestParamInfo<std::tuple<std::string, int>
 
 INSTANTIATE_TEST_SUITE_P(All, Backends,
                          testing::Combine(testing::ValuesIn(kBackends), testing::Range(1, 5)),
+                         param_name);
+
+/// Where a device of CUDA is for each rank; else they say what is missing and are skipped.
+INSTANTIATE_TEST_SUITE_P(Devices, Backends,
+                         testing::Combine(testing::Values("nccl"), testing::Range(1, 5)),
                          param_name);
 
 /// The backend of a launcher, among processes; by module_test.cc.
