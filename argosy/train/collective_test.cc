@@ -438,7 +438,6 @@ TEST(CollectiveStrategies, BucketsAndTheirTimeChangeNothing) {
 }
 
 TEST(CollectiveProcesses, ARankThatIsKilledIsNamed) {
-  constexpr int kRanks = 3, kKills = 4;
   const auto work = [](std::unique_ptr<Group> owned) {
     const std::shared_ptr<Group> group = std::move(owned);
     const auto env = real_env();
@@ -449,28 +448,7 @@ TEST(CollectiveProcesses, ARankThatIsKilledIsNamed) {
     const auto data = dense_data(group->rank());
     trainer.fit(*data, {.epochs = 1'000'000, .show = nullptr});
   };
-  const auto seed =
-      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  const RandomStream random(seed);
-  for (uint64_t round = 0; round < kKills; ++round) {
-    TestRanks test(kRanks);
-    std::vector<std::unique_ptr<RankProcess>> ranks;
-    for (int rank = 0; rank < kRanks; ++rank)
-      ranks.push_back(std::make_unique<RankProcess>(test, rank, "auto", work));
-    for (Descriptor& socket : test.sockets) socket.reset();
-    for (const auto& rank : ranks) ASSERT_TRUE(rank->is_connected());
-    std::this_thread::sleep_for(std::chrono::microseconds(random.below(2 * round, 200'000)));
-    const auto victim = static_cast<int>(random.below(2 * round + 1, kRanks));
-    ranks[static_cast<size_t>(victim)]->kill();
-    for (int rank = 0; rank < kRanks; ++rank) {
-      if (rank == victim) continue;
-      const std::string text =
-          ranks[static_cast<size_t>(rank)]->last_words(std::chrono::seconds(10));
-      EXPECT_NE(text.find("rank " + std::to_string(victim) + " ("), std::string::npos)
-          << "rank " << rank << " says '" << text << "'";
-    }
-  }
+  kill_at_random(work);
 }
 
 }  // namespace

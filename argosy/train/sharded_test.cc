@@ -68,18 +68,6 @@ Outcome outcome_of_rank(Trainer& trainer, bool first) {
   return result;
 }
 
-std::vector<double> fit(Trainer& trainer, Dataset& data, int epochs) {
-  std::vector<double> losses;
-  trainer.fit(data, {.epochs = epochs,
-                     .on_step =
-                         [&](const Progress& progress) {
-                           losses.push_back(progress.metric("loss"));
-                           return Next::go_on;
-                         },
-                     .show = nullptr});
-  return losses;
-}
-
 /// work(trainer, rank) on a thread for each rank.
 template <class Work>
 void on_ranks(int ranks, const TrainerOptions& options, const Work& work,
@@ -433,7 +421,6 @@ TEST_F(Sharded, RanksThatDisagreeAreRefused) {
 
 /// In the middle of exchanges: there is nothing else that these ranks do.
 TEST_F(Sharded, ARankThatIsKilledIsNamed) {
-  constexpr int kRanks = 3, kKills = 4;
   const auto work = [this](std::unique_ptr<Group> owned) {
     const std::shared_ptr<Group> group = std::move(owned);
     const auto env = real_env();
@@ -445,28 +432,7 @@ TEST_F(Sharded, ARankThatIsKilledIsNamed) {
     const auto set = even(trainer.plan(), group->rank());
     trainer.fit(*set, {.epochs = 1'000'000, .show = nullptr});
   };
-  const auto seed =
-      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  const RandomStream random(seed);
-  for (uint64_t round = 0; round < kKills; ++round) {
-    TestRanks test(kRanks);
-    std::vector<std::unique_ptr<RankProcess>> ranks;
-    for (int rank = 0; rank < kRanks; ++rank)
-      ranks.push_back(std::make_unique<RankProcess>(test, rank, "auto", work));
-    for (Descriptor& socket : test.sockets) socket.reset();
-    for (const auto& rank : ranks) ASSERT_TRUE(rank->is_connected());
-    std::this_thread::sleep_for(std::chrono::microseconds(random.below(2 * round, 200'000)));
-    const auto victim = static_cast<int>(random.below(2 * round + 1, kRanks));
-    ranks[static_cast<size_t>(victim)]->kill();
-    for (int rank = 0; rank < kRanks; ++rank) {
-      if (rank == victim) continue;
-      const std::string text =
-          ranks[static_cast<size_t>(rank)]->last_words(std::chrono::seconds(10));
-      EXPECT_NE(text.find("rank " + std::to_string(victim) + " ("), std::string::npos)
-          << "rank " << rank << " says '" << text << "'";
-    }
-  }
+  kill_at_random(work);
 }
 
 }  // namespace

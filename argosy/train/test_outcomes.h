@@ -59,4 +59,17 @@ inline void expect_same_bits(const Outcome& a, const Outcome& b) {
   }
 }
 
+/// The loss of each step.
+inline std::vector<double> fit(Trainer& trainer, Dataset& data, int epochs) {
+  std::vector<double> losses;
+  trainer.fit(data, {.epochs = epochs,
+                     .on_step =
+                         [&](const Progress& progress) {
+                           losses.push_back(progress.metric("loss"));
+                           return Next::go_on;
+                         },
+                     .show = nullptr});
+  return losses;
+}
+
 }  // namespace argosy

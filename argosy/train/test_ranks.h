@@ -67,14 +67,7 @@ inline std::unique_ptr<Dataset> large_data(int ranks, size_t batches = kBatches)
 }
 
 inline Outcome train(Trainer& trainer, Dataset& data, int epochs = 2) {
-  std::vector<double> losses;
-  trainer.fit(data, {.epochs = epochs,
-                     .on_step =
-                         [&](const Progress& progress) {
-                           losses.push_back(progress.metric("loss"));
-                           return Next::go_on;
-                         },
-                     .show = nullptr});
+  std::vector<double> losses = fit(trainer, data, epochs);
   trainer.leave();
   Outcome result = outcome_of(trainer);
   result.losses = std::move(losses);

@@ -10,6 +10,7 @@
 #include "argosy/comm/backends.h"
 #include "argosy/comm/links.h"
 #include "argosy/comm/module_file.h"
+#include "argosy/comm/private_arenas.h"
 #include "argosy/comm/reduce.h"
 
 namespace argosy {
@@ -18,8 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of a sum in order that are gathered at once
-constexpr size_t kAlignment = 64;
-constexpr int kSpins = 200;     // looks at the library before others get the core
+constexpr int kSpins = 200;                 // looks at the library before others get the core
 constexpr auto kYield = 100us;  // before this rank sleeps between looks: others may need the core
 constexpr auto kSleep = 20us;
 constexpr auto kLookAtOthers = 20ms;
@@ -64,11 +64,7 @@ class ModuleBackend final : public Backend {
   void run(const Collective& work) override;
   std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});
-    arenas_.emplace_back(call.count + kAlignment);
-    void* memory = arenas_.back().data();
-    size_t space = arenas_.back().size();
-    std::align(kAlignment, call.count, memory, space);
-    return {static_cast<std::byte*>(memory), call.count};
+    return arenas_.add(call.count);
   }
   std::unique_ptr<Backend> sub_group(std::span<const int> ranks, uint64_t id) override {
     return module_backend(name_, peers_->sub_group(ranks, id), order_, device_);
@@ -111,7 +107,7 @@ class ModuleBackend final : public Backend {
   std::vector<GroupCall> calls_;  // of all ranks
   std::vector<const std::byte*> inputs_;
   std::vector<std::byte> scratch_;
-  std::vector<std::vector<std::byte>> arenas_;
+  PrivateArenas arenas_;
 };
 
 size_t bytes_of(const Collective& work) { return work.call.count * size_of(work.call.type); }

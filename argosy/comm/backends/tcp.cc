@@ -4,6 +4,7 @@
 
 #include "argosy/comm/backends.h"
 #include "argosy/comm/links.h"
+#include "argosy/comm/private_arenas.h"
 #include "argosy/comm/reduce.h"
 
 namespace argosy {
@@ -12,7 +13,6 @@ namespace {
 constexpr size_t kSmall = 16 << 10;  // bytes that every rank adds for itself
 constexpr size_t kRing = 256 << 10;  // bytes of a slice from which on three or more make a ring
 constexpr size_t kPiece = size_t{1} << 20;  // bytes of a large sum that are under way at once
-constexpr size_t kAlignment = 64;
 
 class Tcp final : public Backend {
  public:
@@ -27,11 +27,7 @@ class Tcp final : public Backend {
   void run(const Collective& work) override;
   std::span<std::byte> arena(const GroupCall& call) override {
     run({.call = call});
-    arenas_.emplace_back(call.count + kAlignment);
-    void* memory = arenas_.back().data();
-    size_t space = arenas_.back().size();
-    std::align(kAlignment, call.count, memory, space);
-    return {static_cast<std::byte*>(memory), call.count};
+    return arenas_.add(call.count);
   }
   std::unique_ptr<Backend> sub_group(std::span<const int> list, uint64_t id) override {
     return tcp_backend(peers_->sub_group(list, id), order_);
@@ -69,7 +65,7 @@ class Tcp final : public Backend {
   std::vector<Links::Outgoing> out_;
   std::vector<Links::Incoming> in_;
   std::vector<std::byte> scratch_;
-  std::vector<std::vector<std::byte>> arenas_;
+  PrivateArenas arenas_;
 };
 
 size_t bytes_of(const Collective& work) { return work.call.count * size_of(work.call.type); }
