@@ -338,6 +338,7 @@ def test_a_strategy_for_static_programs_is_refused_by_name(tmp_path):
 
 
 SPAWN = """
+    import os
     import sys
     import paddle
     import paddle.distributed as dist
@@ -349,7 +350,8 @@ SPAWN = """
         assert x.item() == 3, x
         if len(sys.argv) > 1 and dist.get_rank() == 1:
             raise KeyError("one of them")
-        print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {x.item() * factor}", flush=True)
+        line = f"rank {dist.get_rank()} of {dist.get_world_size()}: {x.item() * factor}\\n"
+        os.write(1, line.encode())  # at once: two processes write here
 
     if __name__ == "__main__":
         argv = sys.argv
