@@ -23,7 +23,8 @@ struct MemoryReport {
 
 /// Runs a program again and again on the calling thread. The first run with some feed shapes
 /// plans buffers, in-place ops and chains of element-wise ops; later runs with the same shapes
-/// allocate nothing. Same bits with every option but the device. Thread safety: one thread at a time.
+/// allocate nothing. Same bits with every option but the device. Thread safety: one thread at a
+/// time.
 class Executor {
  public:
   struct Options {
