@@ -5,7 +5,8 @@ PADDLE_PYTHON ?= python3
 SOAK_KILLS ?= 100
 SOAK_RANK_KILLS ?= 50
 
-ctest = ctest --output-on-failure -j2 --test-dir
+# Tests wait for processes as much as they compute.
+ctest = ctest --output-on-failure -j3 --test-dir
 build = cmake --build $(1) -j $(JOBS)
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)

@@ -12,7 +12,8 @@ foreach(file IN LISTS files)
   add_test(NAME python.${name}
            COMMAND ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider --basetemp=${CMAKE_BINARY_DIR}/pytest/${name} ${file}
            WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/python)
-  set_tests_properties(python.${name} PROPERTIES TIMEOUT 300
+  # A file is one test, and among the longest: they begin first.
+  set_tests_properties(python.${name} PROPERTIES TIMEOUT 900 COST 100
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python;ARGOSY_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONPYCACHEPREFIX=${CMAKE_BINARY_DIR}/pycache"
     ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${CMAKE_BINARY_DIR}/bin")
 endforeach()
