@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 #include "argosy/net/test_sockets.h"
@@ -25,9 +28,19 @@ class ServerAt {
   }
   /// Every link breaks; the server and what it holds stay.
   void cut() { transport_.reset(); }
+  /// Waits for a port that is to be used again: somebody else's connection may have taken it.
   void open(const Endpoint& at) {
-    transport_ = tcp_transport();
-    at_ = transport_->listen(at, server_->acceptor());
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (true) {
+      transport_ = tcp_transport();
+      try {
+        at_ = transport_->listen(at, server_->acceptor());
+        return;
+      } catch (const IoError&) {
+        if (std::chrono::steady_clock::now() > until) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
   }
   const Endpoint& at() const { return at_; }
   float weight(Key key) {
