@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <future>
 
 #include "argosy/base/mutex.h"
@@ -42,10 +43,12 @@ class QueueDataset final : public Dataset {
 
  private:
   class Lane;
+  bool take(Batch& out);
 
   BatchLayout layout_;
   FileOptions options_;
   std::unique_ptr<Parser> parser_;
+  std::atomic<int> taking_ = 0;  // threads between a batch and its being counted
   mutable Mutex mutex_;
   DataPosition position_ GUARDED_BY(mutex_);
   LineTally tally_ GUARDED_BY(mutex_);

@@ -83,12 +83,24 @@ void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
   prefetch_ = std::make_unique<Prefetch>(std::move(producers), options_.prefetch, first);
 }
 
+bool QueueDataset::take(Batch& out) {
+  ++taking_;
+  try {
+    return prefetch_->next(out);
+  } catch (...) {
+    --taking_;
+    throw;
+  }
+}
+
 bool QueueDataset::next(Batch& out) {
   check<Error>(prefetch_ != nullptr, "begin_epoch comes before next");
-  const bool more = prefetch_->next(out);
+  const bool more = take(out);
   const Lock lock(mutex_);
+  const bool all_are_counted = --taking_ == 0;
   if (!more) {
-    if (ended_) return false;
+    // Another thread may have the last batch and not be here yet: it comes to the end after it.
+    if (ended_ || !all_are_counted) return false;
     ended_ = true;
     tally_.finish();
     check<DataError>(position_.batches > 0 || resumed_, "no instance in ", options_.files.size(),
