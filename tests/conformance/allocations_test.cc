@@ -69,23 +69,27 @@ TEST(SteadyState, CountsAllocationsAtAll) {
   EXPECT_EQ(allocations, 2) << "the counter itself must work, or the tests below prove nothing";
 }
 
+void expect_no_allocation_in_steps(Trainer& trainer, const std::string& what) {
+  const auto data = array_dataset(
+      {{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
+  Batch batch;
+  data->begin_epoch(1);
+  data->next(batch);
+  for (int i = 0; i < 3; ++i) trainer.step(batch);
+  allocations = 0;
+  counting = true;
+  while (data->next(batch)) trainer.step(batch);
+  counting = false;
+  EXPECT_EQ(allocations, 0) << what;
+}
+
 TEST(SteadyState, AStepAllocatesNothing) {
   const auto env = real_env();
   for (const char* rule : {"sgd", "momentum(0.9)", "adagrad", "adam"}) {
     Trainer trainer(
         *env, model,
         {.optimizer = {.rule = rule, .regularizer = "l2(0.001)", .clip = "global_norm(0.001)"}});
-    const auto data = array_dataset(
-        {{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
-    Batch batch;
-    data->begin_epoch(1);
-    data->next(batch);
-    for (int i = 0; i < 3; ++i) trainer.step(batch);
-    allocations = 0;
-    counting = true;
-    while (data->next(batch)) trainer.step(batch);
-    counting = false;
-    EXPECT_EQ(allocations, 0) << rule;
+    expect_no_allocation_in_steps(trainer, rule);
   }
 }
 
@@ -102,17 +106,7 @@ TEST(SteadyState, AStepOnADeviceAllocatesNothing) {
   ::setenv("ARGOSY_EMULATED_DEVICES", "1", 1);
   const auto env = real_env();
   Trainer trainer(*env, device_model, {.device = 0});
-  const auto data = array_dataset(
-      {{"x", Tensor({640, 60})}, {"label", Tensor({640, 1}, DType::i64)}}, {.batch_size = 128});
-  Batch batch;
-  data->begin_epoch(1);
-  data->next(batch);
-  for (int i = 0; i < 3; ++i) trainer.step(batch);
-  allocations = 0;
-  counting = true;
-  while (data->next(batch)) trainer.step(batch);
-  counting = false;
-  EXPECT_EQ(allocations, 0);
+  expect_no_allocation_in_steps(trainer, "on a device");
 }
 
 /// Every op on its own examples, forward and, where it has a gradient, backward.

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -139,5 +141,19 @@ class Launch {
   Scratch output_, errors_;
   pid_t pid_;
 };
+
+using Launches = std::vector<std::unique_ptr<Launch>>;
+
+inline std::vector<Outcome> wait_all(Launches& launches,
+                                     std::chrono::milliseconds patience = kPatience) {
+  std::vector<Outcome> outcomes;
+  const auto deadline = Clock::now() + patience;
+  for (auto& launch : launches) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    outcomes.push_back(launch->wait(std::max(std::chrono::milliseconds(1), left)));
+  }
+  return outcomes;
+}
 
 }  // namespace argosy::launched

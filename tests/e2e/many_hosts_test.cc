@@ -65,8 +65,6 @@ if "ARGOSY_LISTEN_FD" in env:
     answering.join()
 )";
 
-using Launches = std::vector<std::unique_ptr<Launch>>;
-
 class ManyHosts : public testing::Test {
  protected:
   void SetUp() override {
@@ -106,15 +104,6 @@ class ManyHosts : public testing::Test {
     Launches launches;
     for (int host = 0; host < hosts; ++host) launches.push_back(start(host, line));
     return launches;
-  }
-  static std::vector<Outcome> wait_all(Launches& launches,
-                                       std::chrono::milliseconds patience = kPatience) {
-    std::vector<Outcome> outcomes;
-    const auto deadline = Clock::now() + patience;
-    for (auto& launch : launches)
-      outcomes.push_back(launch->wait(std::max(
-          1ms, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()))));
-    return outcomes;
   }
   static void expect_success(const std::vector<Outcome>& outcomes) {
     for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;

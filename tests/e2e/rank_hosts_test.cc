@@ -31,8 +31,6 @@ struct Placement {
   std::string name() const { return fmt::format("{}x{}_{}", hosts, each, backend); }
 };
 
-using Launches = std::vector<std::unique_ptr<Launch>>;
-
 class RankHosts : public testing::Test {
  protected:
   void SetUp() override {
@@ -69,15 +67,6 @@ class RankHosts : public testing::Test {
                               command,
                           hosts_->on(host)));
     return launches;
-  }
-  static std::vector<Outcome> wait_all(Launches& launches,
-                                       std::chrono::milliseconds patience = kPatience) {
-    std::vector<Outcome> outcomes;
-    const auto deadline = Clock::now() + patience;
-    for (auto& launch : launches)
-      outcomes.push_back(launch->wait(std::max(
-          1ms, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()))));
-    return outcomes;
   }
   /// What training has saved, file by file.
   std::string saved(const std::string& model) const {
