@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks every #include against the layer table: layers only point down, and a third-party
-library is known to one place. One line per violation; exit code 1 if there is any.
+library is known to one place. A build of some layers (ARGOSY_LAYERS of a preset) has all below
+them, or it would not link. One line per violation; exit code 1 if there is any.
 
   check_layers.py [--root DIR]     check a source tree (default: this one)
   check_layers.py --self-test      prove that it finds what it should find
 """
 
 import argparse
+import json
 import pathlib
 import re
 import sys
@@ -128,6 +130,23 @@ def violations(root):
     return found
 
 
+def preset_violations(root):
+    """Presets of CMakePresets.json that build some layers without one below them, as lines of text."""
+    path = root / "CMakePresets.json"
+    if not path.exists():
+        return []
+    found = []
+    for preset in json.loads(path.read_text(encoding="utf-8"))["configurePresets"]:
+        layers = [name for name in preset.get("cacheVariables", {}).get("ARGOSY_LAYERS", "").split(";") if name]
+        for layer in layers:
+            needed = f"{LAYERS.get(layer, '')} {TEST_LAYERS.get(layer, '')}".split()
+            missing = " ".join(name for name in needed if name not in layers)
+            if layer not in LAYERS or missing:
+                wrong = f"does not link without: {missing}" if missing else "is no layer"
+                found.append(f"CMakePresets.json: {preset['name']}: ARGOSY_LAYERS: {layer} {wrong}")
+    return found
+
+
 def table_order():
     """Layers from the bottom up; fails if the table has a cycle or an unknown name."""
     order = []
@@ -180,7 +199,15 @@ def self_test():
             found = violations(pathlib.Path(folder))
         assert bool(found) == bad, f"{file} with {header}: expected {'a' if bad else 'no'} violation, got {found}"
         assert not bad or found[0].startswith(f"{file}:2: "), found
-    print(f"check_layers: self-test passed, {len(cases)} cases")
+    presets = [("base;net;tensor;data", ""), ("base;tensor;data", "data does not link without: net"),
+               ("base;tensor;device;graph", ""), ("base;cake", "cake is no layer")]
+    for layers, wrong in presets:
+        with tempfile.TemporaryDirectory() as folder:
+            preset = {"name": "short", "cacheVariables": {"ARGOSY_LAYERS": layers}}
+            pathlib.Path(folder, "CMakePresets.json").write_text(json.dumps({"configurePresets": [preset]}), encoding="utf-8")
+            found = preset_violations(pathlib.Path(folder))
+        assert found == ([f"CMakePresets.json: short: ARGOSY_LAYERS: {wrong}"] if wrong else []), (layers, found)
+    print(f"check_layers: self-test passed, {len(cases) + len(presets)} cases")
 
 
 def main():
@@ -190,7 +217,7 @@ def main():
     args = parser.parse_args()
     if args.self_test:
         return self_test()
-    found = violations(args.root)
+    found = violations(args.root) + preset_violations(args.root)
     print("\n".join(found + [f"check_layers: {len(found)} violations" if found else "check_layers: clean"]))
     return 1 if found else 0
 
