@@ -54,27 +54,13 @@ struct Flags {
 
 Flags parse(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--help" || flag == "-h" || i + 1 == argc) {
-      std::printf(
-          "The CTR example of Paddle's Fleet, on one machine.\n\n"
-          "usage: %s [--data DIR] [--reader COMMAND] [--epochs N]\n\n"
-          "  --data    folder with raw Criteo rows in part-0, part-1, ...; generated if missing\n"
-          "  --reader  pipe command, gets the number of ids as its argument\n",
-          argv[0]);
-      std::exit(flag == "--help" || flag == "-h" ? 0 : 2);
-    }
-    const std::string value = argv[++i];
-    if (flag == "--data")
-      flags.data = value;
-    else if (flag == "--reader")
-      flags.reader = value;
-    else if (flag == "--epochs")
-      flags.epochs = std::atoi(value.c_str());
-    else
-      fail<ConfigError>("unknown argument '", flag, "', expected --data, --reader or --epochs");
-  }
+  example::Flags("The CTR example of Paddle's Fleet, on one machine.")
+      .add("--data", &flags.data,
+           "folder with raw Criteo rows in part-0, part-1, ...; generated if missing (raw_data)")
+      .add("--reader", &flags.reader,
+           "pipe command, gets the number of ids as its argument (the model zoo's)")
+      .add("--epochs", &flags.epochs, "times through the data (20)")
+      .parse(argc, argv);
   return flags;
 }
 

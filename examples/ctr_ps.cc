@@ -50,49 +50,21 @@ ModelOutputs ctr_dnn_model_dataset(Builder& g, int64_t layer_size) {
 
 struct Flags {
   std::string data = "ctr_data", model = "ctr_ps.model", mode = "async";
-  int epochs = 2, layer = 400;
+  int epochs = 2, layer = 400, is_local = 0;
   uint64_t rows = 20000;
-  bool is_local = false;
 };
 
 Flags parse(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const bool help = flag == "--help" || flag == "-h";
-    if (help || i + 1 == argc) {
-      std::printf(
-          "The CTR example of Paddle's Fleet, by servers and workers.\n\n"
-          "usage: %s [--mode async|sync|half_async|geo] [--epochs N] [--layer N]\n"
-          "          [--data DIR] [--rows N] [--model DIR] [--is_local 0|1]\n\n"
-          "  --data   folder with MultiSlot lines in part-0, part-1, ...; if it is missing, "
-          "--rows\n"
-          "           of them are generated\n"
-          "  --layer  units of each of the three layers\n"
-          "  --model  where the first worker saves\n",
-          argv[0]);
-      std::exit(help ? 0 : 2);
-    }
-    const std::string value = argv[++i];
-    if (flag == "--data")
-      flags.data = value;
-    else if (flag == "--model")
-      flags.model = value;
-    else if (flag == "--mode")
-      flags.mode = value;
-    else if (flag == "--epochs")
-      flags.epochs = std::atoi(value.c_str());
-    else if (flag == "--layer")
-      flags.layer = std::atoi(value.c_str());
-    else if (flag == "--rows")
-      flags.rows = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--is_local")
-      flags.is_local = value == "1";
-    else
-      fail<ConfigError>("unknown argument '", flag,
-                        "', expected --mode, --epochs, --layer, --data, --rows, --model or "
-                        "--is_local");
-  }
+  example::Flags("The CTR example of Paddle's Fleet, by servers and workers.")
+      .add("--mode", &flags.mode, "async, sync, half_async or geo (async)")
+      .add("--epochs", &flags.epochs, "times through the data (2)")
+      .add("--layer", &flags.layer, "units of each of the three layers (400)")
+      .add("--data", &flags.data, "folder with MultiSlot lines in part-0, part-1, ... (ctr_data)")
+      .add("--rows", &flags.rows, "lines to generate where the folder is missing (20000)")
+      .add("--model", &flags.model, "where the first worker saves (ctr_ps.model)")
+      .add("--is_local", &flags.is_local, "1: one process, without servers (0)")
+      .parse(argc, argv);
   return flags;
 }
 

@@ -47,31 +47,12 @@ struct Flags {
 
 Flags parse(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const bool help = flag == "--help" || flag == "-h";
-    if (help || i + 1 == argc) {
-      std::printf(
-          "Word vectors by skip-gram, in geo mode under roles in the environment.\n\n"
-          "usage: %s [--data DIR] [--words N] [--epochs N] [--k_steps N]\n\n"
-          "  --data     folder with corpus.txt; if it is missing, --words words are generated\n"
-          "  --k_steps  batches between two exchanges of differences\n",
-          argv[0]);
-      std::exit(help ? 0 : 2);
-    }
-    const std::string value = argv[++i];
-    if (flag == "--data")
-      flags.data = value;
-    else if (flag == "--words")
-      flags.words = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--epochs")
-      flags.epochs = std::atoi(value.c_str());
-    else if (flag == "--k_steps")
-      flags.k_steps = std::atoi(value.c_str());
-    else
-      fail<ConfigError>("unknown argument '", flag,
-                        "', expected --data, --words, --epochs or --k_steps");
-  }
+  example::Flags("Word vectors by skip-gram, in geo mode under roles in the environment.")
+      .add("--data", &flags.data, "folder with corpus.txt (word2vec_data)")
+      .add("--words", &flags.words, "words to generate where the folder is missing (200000)")
+      .add("--epochs", &flags.epochs, "times through the corpus (5)")
+      .add("--k_steps", &flags.k_steps, "batches between two exchanges of differences (20)")
+      .parse(argc, argv);
   return flags;
 }
 

@@ -73,12 +73,25 @@ TEST_F(Examples, MnistLearnsWithTheSameLossesInBothModes) {
   EXPECT_GE(number_after(recorded.output, "test accuracy "), 0.97) << recorded.output;
 }
 
-TEST_F(Examples, RefuseAnUnknownArgumentInOneLine) {
-  const Outcome refused = run("fit_a_line --grph static", folder_);
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_EQ(
-      refused.output,
-      "error: unknown argument '--grph', expected --graph static, --graph dynamic or --program\n");
+TEST_F(Examples, RefuseABadArgumentInOneLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"fit_a_line --grph static",
+       "unknown argument '--grph', expected --graph, --program, or --help"},
+      {"fit_a_line --graph frozen", "--graph is 'frozen', expected static or dynamic"},
+      {"mnist_collective --epochs", "--epochs has no value, expected --epochs N"},
+      {"mnist_collective --epochs 1e3", "--epochs is '1e3', expected a whole number"},
+      {"ctr_ps --rows -5", "--rows is '-5', expected a whole number"}};
+  for (const auto& [command, expected] : cases) {
+    const Outcome refused = run(command, folder_);
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_EQ(refused.output, std::string("error: ") + expected + "\n") << command;
+  }
+}
+
+TEST_F(Examples, TellTheirFlags) {
+  const Outcome help = run("mnist_collective --help", folder_);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.output.find("--epochs N"), std::string::npos) << help.output;
 }
 
 TEST_F(Examples, ProgramsTakeLittleMoreMemoryThanLivenessRequires) {
