@@ -125,7 +125,7 @@ class TransportTest : public testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Every, TransportTest, testing::ValuesIn(kKinds),
                          [](const auto& info) { return std::string(info.param.name); });
 
-constexpr size_t kSizes[] = {0, 1, 64, 640 << 10, 20 << 20, 5000, 0, 17};
+constexpr size_t kSizes[] = {0, 1, 64, 640 << 10, 10 << 20, 5000, 0, 17};
 constexpr size_t kParts[] = {1, 3, 1000};
 
 TEST_P(TransportTest, FramesArriveWholeAndInOrderBothWays) {
