@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "argosy/data/batch.h"
+#include "argosy/fleet/overlap.h"
 #include "argosy/fleet/plan.h"
 #include "argosy/fleet/table_store.h"
 
@@ -85,9 +86,6 @@ class Communicator {
   ShardedStore* sharded_ = nullptr;
 };
 
-/// When sums are made: while backward still runs, or after it. automatic: while it runs, unless
-/// all ranks are on one host that has no core to spare.
-enum class Overlap : uint8_t { automatic, always, never };
 enum class GradientScale : uint8_t { mean, sum };
 /// Where the rows of tables are: every rank has all, or each has those of its keys.
 enum class EmbeddingMode : uint8_t { replicated, sharded };

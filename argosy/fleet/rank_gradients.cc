@@ -15,13 +15,12 @@ std::string text_of(std::span<const RankGradients::Parameter> parameters,
   std::ostringstream text;
   text << "gradients of ranks: " << name(options.scale)
        << (options.deterministic ? " deterministic" : "")
-       << (options.find_unused ? " find_unused" : "") << '\n';
+       << (options.find_unused ? " find_unused" : "") << ", sent in " << options.last_bucket_bytes
+       << " and " << options.bucket_bytes << " bytes\n";
   for (const auto& [name, value] : parameters)
     text << "parameter " << name << ' ' << value->data.shape() << '\n';
   return text.str();
 }
-
-size_t size_of(const dynamic::Value& value) { return static_cast<size_t>(value.data.numel()); }
 
 /// A gradient as a whole: zeros where there is none.
 void copy_whole(const dynamic::Value& value, float share, std::span<float> to) {
@@ -53,7 +52,10 @@ std::vector<T> gathered(Group& group, std::vector<T> mine, size_t most) {
 
 RankGradients::RankGradients(std::shared_ptr<Group> group, std::vector<Parameter> parameters,
                              const RankGradientOptions& options)
-    : group_(std::move(group)), parameters_(std::move(parameters)), options_(options) {
+    : group_(std::move(group)),
+      parameters_(std::move(parameters)),
+      options_(options),
+      placed_(parameters_.size()) {
   check<ConfigError>(options_.scale == Reduce::avg || options_.scale == Reduce::sum,
                      "gradients of ranks: ", name(options_.scale), ", expected avg or sum");
   for (const auto& [name, value] : parameters_)
@@ -64,7 +66,12 @@ RankGradients::RankGradients(std::shared_ptr<Group> group, std::vector<Parameter
     group_->broadcast(value->data.as<float>(), 0);
     ++value->version;
   }
+  overlaps_ = overlaps(*group_, options_.overlap);
   seen_ = times_reached();
+}
+
+size_t RankGradients::elements(size_t parameter) const {
+  return static_cast<size_t>(value(parameter).data.numel());
 }
 
 uint64_t RankGradients::times_reached() const {
@@ -73,91 +80,150 @@ uint64_t RankGradients::times_reached() const {
   return times;
 }
 
-/// The parameters that train and that a rank has a gradient of, as the most general kind that there
-/// is on any.
-std::vector<RankGradients::Member> RankGradients::agreed() const {
-  std::vector<Member> mine;
-  for (const Parameter& parameter : parameters_) {
-    const dynamic::Value& value = *parameter.value;
-    if (!value.trains) continue;
-    mine.push_back({&parameter, value.grad       ? Kind::whole
-                                : value.row_grad ? Kind::rows
-                                                 : Kind::none});
-  }
-  std::vector<int32_t> most, least;
-  for (const Member& member : mine) most.push_back(static_cast<int32_t>(member.kind));
-  for (const Member& member : mine) most.push_back(-static_cast<int32_t>(member.kind));
-  group_->all_reduce(std::span(most), Reduce::max);
-  for (size_t i = 0; i < mine.size(); ++i) least.push_back(-most[mine.size() + i]);
-  check_all_reached(mine, least);
-  for (size_t i = 0; i < mine.size(); ++i) mine[i].kind = static_cast<Kind>(most[i]);
-  std::erase_if(mine, [](const Member& member) { return member.kind == Kind::none; });
-  return mine;
+void RankGradients::backward(const dynamic::ValuePtr& of, const std::optional<Tensor>& seed,
+                             dynamic::Graph graph) {
+  check<ConfigError>(
+      sent_ == 0,
+      "backward: an earlier one failed when some of its gradients were sent to other "
+      "ranks, which wait for the rest");
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
+  if (!overlaps_) return dynamic::backward(of, seed, graph);
+  dynamic::backward(of, seed, graph, [this](const dynamic::Value& leaf) { count_final(leaf); });
 }
 
-void RankGradients::check_all_reached(std::span<const Member> mine,
-                                      std::span<const int32_t> least) const {
+/// Buckets are sent in the same order on every rank, whatever the order in which they are filled.
+void RankGradients::count_final(const dynamic::Value& leaf) {
+  const auto found = bucket_of_.find(&leaf);
+  if (found == bucket_of_.end()) return;
+  --buckets_[found->second].missing;
+  // The last one is left for reduce(), which has nothing else to do.
+  for (; sent_ + 1 < buckets_.size() && buckets_[sent_].missing == 0; ++sent_)
+    group_->start(filled(buckets_[sent_]));
+}
+
+void RankGradients::reduce() {
+  for (; sent_ < buckets_.size(); ++sent_) group_->run(filled(buckets_[sent_]));
+  const std::vector<Kind> kinds = agreed();
+  for (const Bucket& bucket : buckets_) take(bucket, kinds);
+  std::vector<size_t> whole, rows;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (placed_[i] || kinds[i] == Kind::none) continue;
+    (kinds[i] == Kind::whole ? whole : rows).push_back(i);
+  }
+  sum_whole(whole);
+  sum_rows(rows);
+  sent_ = 0;
+  seen_ = times_reached();
+}
+
+/// What there is to sum of each parameter: the most general kind that any rank has.
+std::vector<RankGradients::Kind> RankGradients::agreed() const {
+  std::vector<Kind> mine, most, least;
+  for (const Parameter& parameter : parameters_) {
+    const dynamic::Value& value = *parameter.value;
+    mine.push_back(!value.trains    ? Kind::none
+                   : value.grad     ? Kind::whole
+                   : value.row_grad ? Kind::rows
+                                    : Kind::none);
+  }
+  std::vector<int32_t> bounds;
+  for (const Kind kind : mine) bounds.push_back(static_cast<int32_t>(kind));
+  for (const Kind kind : mine) bounds.push_back(-static_cast<int32_t>(kind));
+  group_->all_reduce(std::span(bounds), Reduce::max);
+  for (size_t i = 0; i < mine.size(); ++i) {
+    most.push_back(static_cast<Kind>(bounds[i]));
+    least.push_back(static_cast<Kind>(-bounds[mine.size() + i]));
+  }
+  check_all_reached(mine, least);
+  return most;
+}
+
+void RankGradients::check_all_reached(std::span<const Kind> mine,
+                                      std::span<const Kind> least) const {
   if (options_.find_unused) return;
   for (size_t i = 0; i < mine.size(); ++i)
-    check<ConfigError>(least[i] != static_cast<int32_t>(Kind::none), mine[i].parameter->name,
-                       " got no gradient ", mine[i].kind == Kind::none ? "here" : "on another rank",
+    check<ConfigError>(least[i] != Kind::none || !value(i).trains, parameters_[i].name,
+                       " got no gradient ", mine[i] == Kind::none ? "here" : "on another rank",
                        ", so that there is no mean over ", group_->size(),
                        " ranks; find_unused_parameters=True takes zeros for it");
 }
 
-void RankGradients::reduce() {
-  const std::vector<Member> members = agreed();
-  sum_whole(members);
-  sum_rows(members);
-  seen_ = times_reached();
-}
-
-void RankGradients::sum_whole(std::span<const Member> members) {
+/// Gives these a place in a bucket too; the last parameters, whose gradients are final first, are
+/// sent first.
+void RankGradients::lay_out(std::span<const size_t> more) {
+  for (const size_t parameter : more) placed_[parameter] = true;
+  buckets_.clear();
   size_t total = 0;
-  for (const Member& member : members)
-    if (member.kind == Kind::whole) total += size_of(*member.parameter->value);
-  if (total == 0) return;
+  for (size_t i = 0; i < placed_.size(); ++i) {
+    if (!placed_[i]) continue;
+    const size_t most = !overlaps_             ? SIZE_MAX
+                        : buckets_.size() <= 1 ? options_.last_bucket_bytes
+                                               : options_.bucket_bytes;
+    if (buckets_.empty() || buckets_.back().elements * sizeof(float) >= most)
+      buckets_.push_back({.members = {}, .begin = total});
+    buckets_.back().members.push_back(i);
+    buckets_.back().elements += elements(i);
+    total += elements(i);
+  }
+  std::ranges::reverse(buckets_);
+  for (size_t i = 0; i < buckets_.size(); ++i)
+    for (const size_t member : buckets_[i].members) bucket_of_[parameters_[member].value.get()] = i;
   if (memory_.size() < total) {
     const std::span<std::byte> arena = group_->arena(total * sizeof(float));
     memory_ = {reinterpret_cast<float*>(arena.data()), total};
   }
-  const bool divides = options_.deterministic && options_.scale == Reduce::avg;
-  const float share = divides ? 1 / static_cast<float>(group_->size()) : 1;
-  const auto each = [&](const auto& work) {
-    size_t begin = 0;
-    for (const Member& member : members) {
-      if (member.kind != Kind::whole) continue;
-      dynamic::Value& value = *member.parameter->value;
-      work(value, memory_.subspan(begin, size_of(value)));
-      begin += size_of(value);
-    }
-  };
-  each([&](const dynamic::Value& value, std::span<float> place) {
-    copy_whole(value, share, place);
-  });
-  group_->all_reduce(memory_.first(total), divides ? Reduce::sum : options_.scale);
-  // Other values may share the memory of a gradient.
-  each([](dynamic::Value& value, std::span<const float> sum) {
-    value.grad = copy_of(sum, value.data.shape());
-    value.row_grad.reset();
-  });
 }
 
-void RankGradients::sum_rows(std::span<const Member> members) {
-  std::vector<dynamic::Value*> tables;
-  std::vector<int64_t> counts;
-  for (const Member& member : members) {
-    if (member.kind != Kind::rows) continue;
-    tables.push_back(member.parameter->value.get());
-    counts.push_back(tables.back()->row_grad ? tables.back()->row_grad->rows.numel() : 0);
+/// Copies a bucket's gradients to memory that ranks share, to be summed there.
+Collective RankGradients::filled(const Bucket& bucket) {
+  const bool divides = options_.deterministic && options_.scale == Reduce::avg;
+  const float share = divides ? 1 / static_cast<float>(group_->size()) : 1;
+  size_t begin = bucket.begin;
+  for (const size_t member : bucket.members) {
+    copy_whole(value(member), share, memory_.subspan(begin, elements(member)));
+    begin += elements(member);
   }
-  if (tables.empty()) return;
+  return calls::all_reduce(memory_.subspan(bucket.begin, bucket.elements),
+                           divides ? Reduce::sum : options_.scale);
+}
+
+/// The sums become gradients, in memory of their own: others may hold that of the ones before.
+void RankGradients::take(const Bucket& bucket, std::span<const Kind> kinds) {
+  size_t begin = bucket.begin;
+  for (const size_t member : bucket.members) {
+    dynamic::Value& to = value(member);
+    if (kinds[member] != Kind::none) {
+      to.grad = copy_of(memory_.subspan(begin, elements(member)), to.data.shape());
+      to.row_grad.reset();
+    }
+    begin += elements(member);
+  }
+}
+
+/// Of parameters that are new to it, which have places in buckets from now on.
+void RankGradients::sum_whole(std::span<const size_t> members) {
+  if (members.empty()) return;
+  lay_out(members);
+  Bucket all;
+  for (const size_t member : members) {
+    all.members.push_back(member);
+    all.elements += elements(member);
+  }
+  group_->run(filled(all));
+  take(all, std::vector(parameters_.size(), Kind::whole));
+}
+
+void RankGradients::sum_rows(std::span<const size_t> members) {
+  if (members.empty()) return;
+  std::vector<int64_t> counts;
+  for (const size_t member : members)
+    counts.push_back(value(member).row_grad ? value(member).row_grad->rows.numel() : 0);
   const std::vector<int64_t> all = gathered(*group_, counts, counts.size());
   std::vector<int64_t> of_table(static_cast<size_t>(group_->size()));
-  for (size_t table = 0; table < tables.size(); ++table) {
+  for (size_t table = 0; table < members.size(); ++table) {
     for (size_t rank = 0; rank < of_table.size(); ++rank)
-      of_table[rank] = all[rank * tables.size() + table];
-    tables[table]->row_grad = sum_rows(*tables[table], of_table);
+      of_table[rank] = all[rank * members.size() + table];
+    value(members[table]).row_grad = sum_rows(value(members[table]), of_table);
   }
 }
 

@@ -4,9 +4,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "argosy/comm/group.h"
+#include "argosy/fleet/overlap.h"
 #include "argosy/graph/autograd.h"
 
 namespace argosy {
@@ -15,6 +17,9 @@ struct RankGradientOptions {
   bool find_unused = false;  // a rank whose backward() did not reach a parameter adds zeros for it
   bool deterministic = false;  // the bits of one process that adds up all ranks' shares in order
   Reduce scale = Reduce::avg;  // or sum
+  Overlap overlap = Overlap::automatic;
+  size_t bucket_bytes = 25'000'000;      // gradients are sent together from this size on
+  size_t last_bucket_bytes = 1'000'000;  // those of the first parameters, which are final last
 };
 
 /// The gradients of a dynamic graph's parameters, which become those of all ranks. Every rank makes
@@ -30,6 +35,10 @@ class RankGradients {
   RankGradients(std::shared_ptr<Group> group, std::vector<Parameter> parameters,
                 const RankGradientOptions& options);
 
+  /// dynamic::backward() that sends gradients as they become final; reduce() comes next. The first
+  /// reduce() decides which ones that are: those of rows are sent at the end.
+  void backward(const dynamic::ValuePtr& of, const std::optional<Tensor>& seed,
+                dynamic::Graph graph);
   /// Whether backward() has come to a parameter since the last reduce().
   bool reached() const { return times_reached() != seen_; }
   /// The mean or sum over all ranks, of whole gradients and of those of rows. Throws ConfigError on
@@ -39,22 +48,35 @@ class RankGradients {
 
  private:
   enum class Kind : int32_t { none, rows, whole };
-  struct Member {
-    const Parameter* parameter;
-    Kind kind;
+  /// Whole gradients that are sent together: those of parameters that follow each other.
+  struct Bucket {
+    std::vector<size_t> members;
+    size_t begin = 0, elements = 0;  // in memory_
+    size_t missing = 0;              // members that are not final
   };
 
+  dynamic::Value& value(size_t parameter) const { return *parameters_[parameter].value; }
+  size_t elements(size_t parameter) const;
   uint64_t times_reached() const;
-  std::vector<Member> agreed() const;
-  void check_all_reached(std::span<const Member> mine, std::span<const int32_t> least) const;
-  void sum_whole(std::span<const Member> members);
-  void sum_rows(std::span<const Member> members);
+  std::vector<Kind> agreed() const;
+  void check_all_reached(std::span<const Kind> mine, std::span<const Kind> least) const;
+  void lay_out(std::span<const size_t> more);
+  void count_final(const dynamic::Value& leaf);
+  Collective filled(const Bucket& bucket);
+  void take(const Bucket& bucket, std::span<const Kind> kinds);
+  void sum_whole(std::span<const size_t> members);
+  void sum_rows(std::span<const size_t> members);
   dynamic::RowGradient sum_rows(const dynamic::Value& value, std::span<const int64_t> counts) const;
 
   const std::shared_ptr<Group> group_;
   const std::vector<Parameter> parameters_;
   const RankGradientOptions options_;
-  std::span<float> memory_;  // that the ranks of a host share
+  bool overlaps_ = false;
+  std::span<float> memory_;      // that the ranks of a host share
+  std::vector<Bucket> buckets_;  // in the order in which they are sent
+  std::vector<bool> placed_;     // by parameter: it is in a bucket
+  std::unordered_map<const dynamic::Value*, size_t> bucket_of_;
+  size_t sent_ = 0;  // buckets of this step
   uint64_t seen_ = 0;
 };
 

@@ -129,6 +129,82 @@ TEST(RankGradients, UnusedParametersCountAsZerosAndThoseOfNobodyAreLeft) {
   });
 }
 
+ValuePtr product(const ValuePtr& a, const ValuePtr& b) {
+  const std::vector<ValuePtr> in = {a, b};
+  return dynamic::apply(find_op("mul"), in)[0];
+}
+
+/// Gradients of all steps of a model with four parameters and a table, on one of three ranks that
+/// do not use the same ones.
+std::vector<std::vector<float>> steps_of_ranks(const std::shared_ptr<Group>& group, int rank,
+                                               const RankGradientOptions& options) {
+  const auto a = parameter({5}, 1), b = parameter({5}, 2), c = parameter({1}, 3),
+             d = parameter({5}, 4), table = parameter({8, 5}, 1);
+  RankGradients made(group, {{"a", a}, {"b", b}, {"c", c}, {"d", d}, {"table", table}}, options);
+  std::vector<std::vector<float>> all;
+  for (int step = 0; step < 4; ++step) {
+    const auto x = std::make_shared<Value>(Tensor({5}));
+    for (int i = 0; i < 5; ++i)
+      x->data.as<float>()[static_cast<size_t>(i)] = static_cast<float>(i + rank + step) / 7;
+    const std::vector<ValuePtr> lookup = {
+        table, std::make_shared<Value>(Tensor::of<int64_t>({1}, {rank + step}))};
+    const ValuePtr row = dynamic::apply(find_op("embedding"), lookup, {{"sparse", int64_t{1}}})[0];
+    ValuePtr y = product(product(product(x, a), b), c);
+    if (step == 2 || rank != 1) y = product(y, b);
+    if (step > 0 && rank == 2) y = product(y, d);  // never reached elsewhere, nor at first
+    made.backward(product(y, row), {}, dynamic::Graph::freed);
+    made.reduce();
+    for (const ValuePtr& value : {a, b, c, d}) {
+      all.push_back(value->grad ? numbers(*value->grad) : std::vector<float>());
+      value->grad.reset();
+    }
+    all.push_back(numbers(table->row_grad->dense({8, 5})));
+    table->row_grad.reset();
+  }
+  return all;
+}
+
+TEST(RankGradients, SentWhileBackwardRunsAreTheSame) {
+  std::vector<std::vector<float>> expected;
+  for (const Overlap overlap : {Overlap::never, Overlap::always}) {
+    for (const size_t bytes : {size_t{1}, size_t{24}, size_t{1000}}) {
+      on_ranks(3, [&](const std::shared_ptr<Group>& group, int rank) {
+        const auto found = steps_of_ranks(group, rank,
+                                          {.find_unused = true,
+                                           .deterministic = true,
+                                           .overlap = overlap,
+                                           .bucket_bytes = bytes,
+                                           .last_bucket_bytes = bytes});
+        if (rank == 0 && expected.empty()) expected = found;
+        group->barrier();
+        EXPECT_EQ(found, expected) << "rank " << rank << ", buckets of " << bytes;
+      });
+    }
+  }
+  EXPECT_TRUE(expected[3].empty()) << "nobody had reached d";
+  EXPECT_FALSE(expected[8].empty());
+}
+
+TEST(RankGradients, AreNotMixedWithThoseOfABackwardThatFailed) {
+  on_ranks(2, [](const std::shared_ptr<Group>& group, int) {
+    const auto a = parameter({2}, 1), b = parameter({2}, 2), c = parameter({2}, 3);
+    RankGradients made(group, {{"a", a}, {"b", b}, {"c", c}},
+                       {.overlap = Overlap::always, .bucket_bytes = 1, .last_bucket_bytes = 1});
+    const auto loss = [&] { return product(product(product(a, a), b), c); };
+    made.backward(loss(), {}, dynamic::Graph::freed);
+    made.reduce();
+    const ValuePtr changed = loss();
+    ++a->version;
+    EXPECT_THROW(made.backward(changed, {}, dynamic::Graph::freed), ConfigError) << "a was changed";
+    try {
+      made.backward(loss(), {}, dynamic::Graph::freed);
+      ADD_FAILURE() << "c was sent";
+    } catch (const ConfigError& e) {
+      EXPECT_NE(std::string(e.what()).find("an earlier one failed"), std::string::npos) << e.what();
+    }
+  });
+}
+
 TEST(RankGradients, OtherParametersAreRefusedWithBothSidesShown) {
   on_ranks(2, [](const std::shared_ptr<Group>& group, int rank) {
     const auto w = parameter({2 + rank}, 0);
@@ -146,13 +222,9 @@ TEST(RankGradients, KnowWhetherBackwardHasReachedThem) {
   on_ranks(1, [](const std::shared_ptr<Group>& group, int) {
     const auto w = parameter({2}, 3), other = parameter({2}, 3);
     RankGradients made(group, {{"w", w}}, {});
-    const auto square = [](const ValuePtr& value) {
-      const std::vector<ValuePtr> in = {value, value};
-      return dynamic::apply(find_op("mul"), in)[0];
-    };
-    dynamic::backward(square(other));
+    dynamic::backward(product(other, other));
     EXPECT_FALSE(made.reached());
-    dynamic::backward(square(w));
+    dynamic::backward(product(w, w));
     EXPECT_TRUE(made.reached());
     made.reduce();
     EXPECT_FALSE(made.reached());

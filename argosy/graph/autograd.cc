@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/rng.h"
@@ -205,6 +206,29 @@ bool is_row_lookup(const Origin& origin) {
          origin.in[0].value != nullptr && origin.in[0].value->origin == nullptr;
 }
 
+/// How often the operators that a value was computed by use each leaf.
+std::unordered_map<const Value*, size_t> uses_of_leaves(const Value& of) {
+  std::unordered_map<const Value*, size_t> uses;
+  std::unordered_set<const Origin*> seen;
+  std::vector<const Origin*> pending;
+  const auto visit = [&](const Origin* origin) {
+    if (seen.insert(origin).second) pending.push_back(origin);
+  };
+  if (of.origin != nullptr) visit(of.origin.get());
+  while (!pending.empty()) {
+    const Origin& origin = *pending.back();
+    pending.pop_back();
+    for (const Origin::Input& input : origin.in) {
+      if (input.value == nullptr) continue;
+      if (input.value->origin == nullptr)
+        ++uses[input.value.get()];
+      else
+        visit(input.value->origin.get());
+    }
+  }
+  return uses;
+}
+
 /// One backward pass.
 class Sweep {
  public:
@@ -230,6 +254,12 @@ class Sweep {
                          "backward: the gradient is ", seed->dtype(), seed->shape(), ", the value ",
                          of->data.dtype(), of->data.shape());
     flow(of, seed ? *seed : ones_like(of->data));
+  }
+
+  /// To be told of the leaves of `of`, which alone was started from.
+  void tell(const Value& of, WhenFinal when_final) {
+    when_final_ = when_final;
+    if (when_final_) uses_ = uses_of_leaves(of);
   }
 
   void run() {
@@ -297,6 +327,7 @@ class Sweep {
       look_up(origin, *node.dout[0]);
     } else {
       run_gradient(origin, node.dout);
+      if (when_final_) count_uses(origin);
     }
     if (graph_ == Graph::kept) return;
     origin.spent = true;
@@ -321,6 +352,13 @@ class Sweep {
     const std::vector<Var> din = origin.op->grad({g, in, out, dout, origin.attrs, needs});
     for (size_t i = 0; i < din.size(); ++i)
       if (din[i] && needs[i]) flow(origin.in[i].value, din[i].value());
+  }
+
+  void count_uses(const Origin& origin) {
+    for (const Origin::Input& input : origin.in) {
+      if (input.value == nullptr || input.value->origin != nullptr) continue;
+      if (--uses_[input.value.get()] == 0) when_final_(*input.value);
+    }
   }
 
   void look_up(const Origin& origin, const Tensor& dout) {
@@ -349,6 +387,8 @@ class Sweep {
   std::unordered_map<const Origin*, std::vector<const Value*>> watched_;
   std::unordered_map<const Value*, std::optional<Tensor>> sinks_;
   std::unordered_map<ValuePtr, std::vector<Lookup>> lookups_;
+  WhenFinal when_final_;
+  std::unordered_map<const Value*, size_t> uses_;  // of leaves, still to come
 };
 
 }  // namespace
@@ -412,8 +452,10 @@ void keep_gradient(const ValuePtr& value) {
   if (value->origin != nullptr) value->origin->watched.push_back(value);
 }
 
-void backward(const ValuePtr& of, const std::optional<Tensor>& seed, Graph graph) {
+void backward(const ValuePtr& of, const std::optional<Tensor>& seed, Graph graph,
+              WhenFinal when_final) {
   Sweep sweep(graph);
+  sweep.tell(*of, when_final);
   sweep.start(of, seed);
   sweep.run();
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "argosy/base/function_ref.h"
 #include "argosy/graph/op.h"
 
 /// Dynamic graphs: values that remember how they were computed.
@@ -58,11 +59,15 @@ void keep_gradient(const ValuePtr& value);
 /// What backward() does with the graph when it is done.
 enum class Graph : uint8_t { freed, kept };
 
+/// Called with a leaf to whose gradient this backward() adds no more, while it still runs; not for
+/// leaves of which that is known only at its end, as tables of rows are.
+using WhenFinal = FunctionRef<void(const Value&)>;
+
 /// Adds the gradients of `of` to those of the leaves it was computed from; seed is the gradient of
 /// `of` itself, ones if absent. An operator's gradient is what a recorded program computes, bit for
 /// bit.
 void backward(const ValuePtr& of, const std::optional<Tensor>& seed = {},
-              Graph graph = Graph::freed);
+              Graph graph = Graph::freed, WhenFinal when_final = {});
 
 /// The gradients of the sum of `of` with respect to `to`, absent where none flows; no value's own
 /// gradient is touched. seeds: none, or one for each of `of`.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 namespace argosy::dynamic {
 namespace {
@@ -99,6 +100,29 @@ TEST(Autograd, RowsAndAWholeGradientAddUp) {
   ASSERT_TRUE(table->grad && !table->row_grad);
   EXPECT_EQ(table->grad->as<float>()[10], 2.0F);
   EXPECT_EQ(table->grad->as<float>()[0], 1.0F);
+}
+
+TEST(Autograd, ALeafIsFinalWhenItsLastUseIsDifferentiated) {
+  const ValuePtr a = leaf({1}, {3}), b = leaf({1}, {5}), c = leaf({1}, {7});
+  const ValuePtr loss = op("mul", {op("mul", {op("mul", {a, b}), b}), c});
+  std::vector<std::pair<const Value*, Floats>> told;
+  backward(loss, {}, Graph::freed,
+           [&](const Value& value) { told.emplace_back(&value, floats(*value.grad)); });
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0], std::pair(static_cast<const Value*>(c.get()), Floats{75}));
+  EXPECT_EQ(std::set({told[1].first, told[2].first}), std::set<const Value*>({a.get(), b.get()}));
+  EXPECT_EQ(floats(*b->grad), Floats{2 * 3 * 5 * 7});
+  for (const auto& [value, grad] : told) EXPECT_EQ(grad, floats(*value->grad));
+}
+
+TEST(Autograd, OfATableOfRowsItIsNotKnownWhenItIsFinal) {
+  const auto table = std::make_shared<Value>(Tensor({10, 2}), true);
+  const ValuePtr w = leaf({1, 2}, {1, 1});
+  const ValuePtr loss = op("sum", {op("mul", {op("add", {looked_up(table, {5}), table}), w})});
+  std::vector<const Value*> told;
+  backward(loss, {}, Graph::freed, [&](const Value& value) { told.push_back(&value); });
+  EXPECT_EQ(told, std::vector<const Value*>{w.get()});
+  EXPECT_EQ(table->grad->as<float>()[10], 11.0F) << "ten times by the sum, once by the row";
 }
 
 TEST(Autograd, GradientsOfListedValuesTouchNoOthers) {

@@ -1,14 +1,14 @@
 """Gradients of dynamic graphs."""
 
 import functools
-from typing import Callable, List, Optional
+from typing import Any, Callable, List, Optional
 
 from argosy import _core
 from argosy._apply import Tensor
 
 
-# Each is called at the end of Tensor.backward.
-after_backward: List[Callable[[], None]] = []
+# Makes Tensor.backward(grad_tensor, retain_graph) where there are models of several ranks.
+backward_of_ranks: Optional[Callable[[Tensor, Any, bool], None]] = None
 
 
 class no_grad:

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from argosy import _core
+from argosy import _autograd, _core
 from argosy._apply import Tensor
-from argosy._autograd import after_backward
 from argosy._operators import Operators
 from argosy._shaping import clone, setitem
 
@@ -54,9 +53,10 @@ def _index(self) -> int:
 
 def _backward(self, grad_tensor=None, retain_graph: bool = False) -> None:
     """Adds the gradients to those of the Tensors that this one was computed from."""
-    self._backward(grad_tensor, retain_graph)
-    for call in after_backward:
-        call()
+    if _autograd.backward_of_ranks is None:
+        self._backward(grad_tensor, retain_graph)
+    else:
+        _autograd.backward_of_ranks(self, grad_tensor, retain_graph)
 
 
 def _clear_grad(self, set_to_zero: bool = False) -> None:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "argosy/fleet/rank_gradients.h"
 #include "argosy/graph/builder.h"
 #include "argosy/graph/rank_sum.h"
 #include "argosy/ps/initializer.h"
@@ -98,15 +99,6 @@ nb::object apply(const std::string& op, nb::sequence inputs, const nb::dict& att
   nb::list results;
   for (ValuePtr& value : out) results.append(PyTensor{std::move(value)});
   return results;
-}
-
-void backward(const PyTensor& self, const PyTensor* gradient, bool retain_graph) {
-  std::optional<Tensor> seed;
-  if (gradient != nullptr) seed = gradient->value->data;
-  computed(kLongEnough, [&] {
-    dynamic::backward(self.value, seed,
-                      retain_graph ? dynamic::Graph::kept : dynamic::Graph::freed);
-  });
 }
 
 std::vector<std::optional<PyTensor>> gradients(const std::vector<const PyTensor*>& of,
@@ -260,7 +252,12 @@ void bind_tensor(nb::module_& module) {
       .def_rw("name", &PyTensor::name)
       .def_rw("persistable", &PyTensor::persistable)
       .def("_array", [](const PyTensor& self) { return array_of(self.value->data); })
-      .def("_backward", backward, "grad_tensor"_a.none(), "retain_graph"_a)
+      .def(
+          "_backward",
+          [](const PyTensor& self, const PyTensor* gradient, bool retain_graph) {
+            run_backward(self, gradient, retain_graph, nullptr);
+          },
+          "grad_tensor"_a.none(), "retain_graph"_a)
       .def(
           "retain_grads", [](const PyTensor& self) { dynamic::keep_gradient(self.value); },
           "Keeps the gradient of this Tensor too, although it is computed.")
@@ -279,6 +276,19 @@ void bind_tensor(nb::module_& module) {
 }
 
 }  // namespace
+
+void run_backward(const PyTensor& of, const PyTensor* gradient, bool retain_graph,
+                  RankGradients* ranks) {
+  std::optional<Tensor> seed;
+  if (gradient != nullptr) seed = gradient->value->data;
+  const auto graph = retain_graph ? dynamic::Graph::kept : dynamic::Graph::freed;
+  computed(kLongEnough, [&] {
+    if (ranks != nullptr)
+      ranks->backward(of.value, seed, graph);
+    else
+      dynamic::backward(of.value, seed, graph);
+  });
+}
 
 void bind_eager(nb::module_& module) {
   bind_tensor(module);

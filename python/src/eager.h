@@ -2,6 +2,10 @@
 
 #include "argosy/graph/autograd.h"
 
+namespace argosy {
+class RankGradients;
+}
+
 namespace argosy::python {
 
 /// What Python calls a Tensor: a handle of a value.
@@ -10,5 +14,9 @@ struct PyTensor {
   std::string name = {};
   bool persistable = false;
 };
+
+/// Tensor.backward; where `ranks` are given, they send their gradients meanwhile.
+void run_backward(const PyTensor& of, const PyTensor* gradient, bool retain_graph,
+                  RankGradients* ranks);
 
 }  // namespace argosy::python

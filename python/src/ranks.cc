@@ -155,11 +155,15 @@ Asked asked(const std::string& kind, nb::handle in, nb::handle out, int root,
 std::shared_ptr<RankGradients> rank_gradients(const std::shared_ptr<PyGroup>& group,
                                               const std::vector<const PyTensor*>& parameters,
                                               bool find_unused, bool deterministic,
-                                              const std::string& scale) {
+                                              const std::string& scale, size_t bucket_bytes,
+                                              size_t last_bucket_bytes) {
   std::vector<RankGradients::Parameter> named;
   for (const PyTensor* parameter : parameters) named.push_back({parameter->name, parameter->value});
-  const RankGradientOptions options{
-      .find_unused = find_unused, .deterministic = deterministic, .scale = reduce_named(scale)};
+  const RankGradientOptions options{.find_unused = find_unused,
+                                    .deterministic = deterministic,
+                                    .scale = reduce_named(scale),
+                                    .bucket_bytes = bucket_bytes,
+                                    .last_bucket_bytes = last_bucket_bytes};
   const auto made = std::make_shared<std::shared_ptr<RankGradients>>();
   long_call([ranks = group->group(), named, options, made](const StopAsked&) {
     *made = std::make_shared<RankGradients>(ranks, named, options);
@@ -194,12 +198,19 @@ void bind_ranks(nb::module_& module) {
            "A group of some of these ranks, which all of them call; None in the others.");
   nb::class_<RankGradients>(module, "RankGradients",
                             "The gradients of parameters, which become those of all ranks.")
+      .def(
+          "backward",
+          [](RankGradients& self, const PyTensor& of, const PyTensor* gradient, bool retain_graph) {
+            run_backward(of, gradient, retain_graph, &self);
+          },
+          "of"_a, "grad_tensor"_a.none(), "retain_graph"_a,
+          "Tensor.backward that sends gradients as they become final.")
       .def("reached", &RankGradients::reached)
       .def("reduce", [](const std::shared_ptr<RankGradients>& self) {
         long_call([self](const StopAsked&) { self->reduce(); });
       });
   module.def("rank_gradients", rank_gradients, "group"_a, "parameters"_a, "find_unused"_a,
-             "deterministic"_a, "scale"_a);
+             "deterministic"_a, "scale"_a, "bucket_bytes"_a, "last_bucket_bytes"_a);
 }
 
 }  // namespace argosy::python

@@ -320,6 +320,37 @@ def test_data_parallel(tmp_path):
         assert "find_unused_parameters=True takes zeros for it" in log, log
 
 
+def test_gradients_sent_while_backward_runs_are_those_sent_at_its_end(tmp_path):
+    script = """
+        import sys
+        import paddle
+        import paddle.distributed as dist
+
+        dist.init_parallel_env()
+        paddle.seed(7)
+        net = paddle.nn.Sequential(*(paddle.nn.Linear(40, 40) for _ in range(4)))
+        model = paddle.DataParallel(net, comm_buffer_size=0.01, last_comm_buffer_size=0.005)
+        optimizer = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+        paddle.seed(dist.get_rank())
+        for _ in range(5):
+            loss = (model(paddle.randn([16, 40])) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        print("sum", [float(p.abs().sum()) for p in net.parameters()])
+    """
+    sums = set()
+    for backend in ("shm", "tcp"):  # ranks that fill a host, and ranks that might be on two
+        folder = tmp_path / backend
+        folder.mkdir()
+        (folder / "train.py").write_text(textwrap.dedent(script))
+        run(["fleetrun", "--nproc_per_node=2", f"--backend={backend}", "train.py"], folder)
+        for rank in range(2):
+            log = (folder / "log" / f"workerlog.{rank}").read_text()
+            sums.add(next(line for line in log.splitlines() if line.startswith("sum ")))
+    assert len(sums) == 1, sums
+
+
 def test_a_strategy_for_static_programs_is_refused_by_name(tmp_path):
     script = """
         import paddle

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <thread>
 
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
@@ -44,15 +42,6 @@ std::string agreed_text(const Plan& plan, const Strategy& strategy, const Parcel
   return text + parcels.text(plan) + plan.text();
 }
 
-/// Whether sums are worth a thread of their own; every rank comes to the same answer.
-bool overlap_of(Group& group, Overlap wanted) {
-  if (wanted != Overlap::automatic) return wanted == Overlap::always;
-  if (!group.on_one_host()) return true;
-  std::array<int32_t, 1> cores = {static_cast<int32_t>(std::thread::hardware_concurrency())};
-  group.all_reduce(std::span<int32_t>(cores), Reduce::min);
-  return cores[0] >= 2 * group.size();
-}
-
 /// Buckets that nothing is hidden behind are better one.
 CollectiveStrategy with_buckets(CollectiveStrategy strategy, bool overlap) {
   constexpr double kAnySize = 1e9;
@@ -87,7 +76,7 @@ class CollectiveTraining final : public InProcess {
                             : 0),
         strategy_(strategy),
         group_(std::move(group)),
-        overlap_(overlap_of(*group_, strategy.collective.overlap)),
+        overlap_(overlaps(*group_, strategy.collective.overlap)),
         parcels_(make_parcels(plan, with_buckets(strategy.collective, overlap_))),
         sums_(*group_, parcels_, strategy_),
         rows_(*group_, plan),

@@ -4,15 +4,17 @@ import contextlib
 import weakref
 from typing import Any, Iterable, Iterator, List, Optional
 
-from argosy import _core, distributed, nn
-from argosy._autograd import after_backward
+from argosy import _autograd, _core, distributed, nn
 
+_MB = 1024 * 1024
 _models: "weakref.WeakSet[DataParallel]" = weakref.WeakSet()
 
 
 class DataParallel(nn.Layer):
     """A model whose parameters begin as those of rank 0, and whose gradients are the mean over all
-    ranks when backward() returns."""
+    ranks when backward() returns. Where ranks are on several hosts, or leave cores free, gradients
+    are sent while backward() still runs: about comm_buffer_size MB at once, last_comm_buffer_size
+    of the first parameters."""
 
     def __init__(self, layers: nn.Layer, strategy: Any = None, comm_buffer_size: int = 25,
                  last_comm_buffer_size: float = 1, find_unused_parameters: bool = False,
@@ -24,14 +26,13 @@ class DataParallel(nn.Layer):
         self._gradients = None
         group = group or distributed.init_parallel_env()
         if group.nranks > 1:
-            words = _words_of(strategy)
-            self._gradients = _core.rank_gradients(
-                group._core, layers.parameters(), find_unused_parameters, *words)
+            self._gradients = _rank_gradients(
+                group, layers.parameters(), strategy, find_unused_parameters, comm_buffer_size,
+                last_comm_buffer_size)
             for buffer in layers.buffers():
                 distributed.broadcast(buffer, group.ranks[0], group)
             _models.add(self)
-            if _reduce_reached not in after_backward:
-                after_backward.append(_reduce_reached)
+            _autograd.backward_of_ranks = _backward
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """That of the model."""
@@ -69,15 +70,28 @@ class DataParallel(nn.Layer):
     set_dict = load_dict = set_state_dict
 
 
-def _words_of(strategy: Any) -> tuple:
-    """(deterministic, scale) of a strategy."""
-    return (False, "avg") if strategy is None else strategy._of_dynamic()
+def _rank_gradients(group: distributed.Group, parameters: List[Any], strategy: Any,
+                    find_unused: bool = False, comm_buffer_size: float = 25,
+                    last_comm_buffer_size: float = 1) -> Any:
+    if comm_buffer_size <= 0 or last_comm_buffer_size <= 0:
+        raise _core.ConfigError(
+            f"DataParallel: comm_buffer_size={comm_buffer_size} and last_comm_buffer_size="
+            f"{last_comm_buffer_size}, expected more than 0 MB")
+    words = (False, "avg") if strategy is None else strategy._of_dynamic()
+    return _core.rank_gradients(group._core, parameters, find_unused, *words,
+                                int(comm_buffer_size * _MB), int(last_comm_buffer_size * _MB))
 
 
-def _reduce_reached() -> None:
-    for model in sorted(_models, key=lambda model: model._full_name):
-        if model._synchronizes:
-            model._reduce_if_reached()
+def _backward(tensor: Any, grad_tensor: Any, retain_graph: bool) -> None:
+    models = sorted(_models, key=lambda model: model._full_name)
+    synchronizing = [model for model in models if model._synchronizes]
+    # Gradients of several models would be sent in an order that may not be that of other ranks.
+    if len(models) == len(synchronizing) == 1:
+        models[0]._gradients.backward(tensor, grad_tensor, retain_graph)
+    else:
+        tensor._backward(grad_tensor, retain_graph)
+    for model in synchronizing:
+        model._reduce_if_reached()
 
 
 class StepGradients:
@@ -103,4 +117,4 @@ def _own_gradients(parameters: List[Any], strategy: Any) -> Any:
     group = distributed.init_parallel_env()
     if group.nranks == 1 or not parameters:
         return None
-    return _core.rank_gradients(group._core, parameters, False, *_words_of(strategy))
+    return _rank_gradients(group, parameters, strategy)
