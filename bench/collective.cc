@@ -1,12 +1,16 @@
 // Ranks that train an MLP 784-H-H-10 (or CTR-DNN) together, as real processes with one thread each,
-// beside one process by itself, in turns. With --latency every call between ranks takes so much
-// longer (microseconds), and sums that wait for the end of backward are measured too.
+// beside one process by itself, in turns. With --latency: how much longer a step takes where every
+// call between ranks is so late (microseconds), with sums during backward and after it.
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +34,7 @@ class Late final : public Backend {
   int rank() const override { return backend_->rank(); }
   int size() const override { return backend_->size(); }
   void run(const Collective& work) override {
-    std::this_thread::sleep_for(by_);
+    if (by_.count() > 0) std::this_thread::sleep_for(by_);
     backend_->run(work);
   }
   std::span<std::byte> arena(const GroupCall& call) override { return backend_->arena(call); }
@@ -52,41 +56,58 @@ struct Setting {
   EmbeddingMode embedding = EmbeddingMode::replicated;
 };
 
-/// Steps per second after some that warm up.
-double rate(const Setting& setting, const std::function<void(int64_t)>& run) {
-  run(20);
-  const double start = seconds_now();
-  run(setting.steps);
-  return static_cast<double>(setting.steps) / (seconds_now() - start);
-}
+/// A model, alone or as one rank of a group.
+class Training {
+ public:
+  Training(const Setting& setting, const std::shared_ptr<Group>& group)
+      : is_mlp_(setting.model == "mlp"),
+        trainer_(*env_, is_mlp_ ? mlp_model(setting.hidden) : Model(ctr_dnn),
+                 options_of(setting, group)) {
+    if (is_mlp_)
+      batches_ = random_batches(setting.batch);
+    else
+      rows_.emplace(trainer_.plan().layout, static_cast<size_t>(setting.batch), 64);
+    run(20);  // to warm up
+  }
 
-double train(const Setting& setting, const std::shared_ptr<Group>& group) {
-  const auto env = real_env();
-  TrainerOptions options;
-  options.optimizer = {.rule = setting.rule, .learning_rate = "0.01"};
-  if (group != nullptr) {
+  /// Seconds of a step.
+  double run(int64_t steps) {
+    const double start = seconds_now();
+    if (is_mlp_) {
+      for (int64_t i = 0; i < steps; ++i)
+        trainer_.step(batches_[static_cast<size_t>(i % kMlpBatches)]);
+    } else {
+      rows_->set_steps(static_cast<uint64_t>(steps));
+      trainer_.fit(*rows_, {.show = nullptr});
+    }
+    return (seconds_now() - start) / static_cast<double>(steps);
+  }
+  void leave() { trainer_.leave(); }
+
+ private:
+  static TrainerOptions options_of(const Setting& setting, const std::shared_ptr<Group>& group) {
+    TrainerOptions options;
+    options.optimizer = {.rule = setting.rule, .learning_rate = "0.01"};
+    if (group == nullptr) return options;
     options.strategy.mode = "collective";
     options.strategy.collective.overlap = setting.overlap;
     options.strategy.collective.embedding = setting.embedding;
-    options.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
+    options.connect = [group](const Plan&) { return Wires{.servers = {}, .group = group}; };
+    return options;
   }
-  if (setting.model == "mlp") {
-    Trainer trainer(*env, mlp_model(setting.hidden), options);
-    std::vector<Batch> batches = random_batches(setting.batch);
-    const double result = rate(setting, [&](int64_t steps) {
-      for (int64_t i = 0; i < steps; ++i)
-        trainer.step(batches[static_cast<size_t>(i % kMlpBatches)]);
-    });
-    trainer.leave();
-    return result;
-  }
-  Trainer trainer(*env, ctr_dnn, options);
-  Replay data(trainer.plan().layout, static_cast<size_t>(setting.batch), 64);
-  const double result = rate(setting, [&](int64_t steps) {
-    data.set_steps(static_cast<uint64_t>(steps));
-    trainer.fit(data, {.show = nullptr});
-  });
-  trainer.leave();
+
+  const std::unique_ptr<Env> env_ = real_env();
+  const bool is_mlp_;
+  Trainer trainer_;
+  std::vector<Batch> batches_;
+  std::optional<Replay> rows_;
+};
+
+/// Steps per second.
+double rate(const Setting& setting, const std::shared_ptr<Group>& group) {
+  Training training(setting, group);
+  const double result = 1 / training.run(setting.steps);
+  training.leave();
   return result;
 }
 
@@ -102,7 +123,7 @@ void pin(int rank) {
 double alone(const Setting& setting) {
   BenchProcess<double> process([&] {
     if (setting.pinned) pin(0);
-    return train(setting, nullptr);
+    return rate(setting, nullptr);
   });
   return process.wait();
 }
@@ -110,43 +131,76 @@ double alone(const Setting& setting) {
 double run_rank(const Setting& setting, const GroupOptions& options) {
   if (setting.pinned) pin(options.rank);
   const auto env = real_env();
-  std::unique_ptr<Backend> backend = connect_backend(*env, options);
-  if (setting.latency > 0)
-    backend =
-        std::make_unique<Late>(std::move(backend), std::chrono::microseconds(setting.latency));
-  return train(setting, std::make_shared<Group>(std::move(backend)));
+  return rate(setting, std::make_shared<Group>(connect_backend(*env, options)));
+}
+
+/// What each rank gives, as processes of their own.
+template <class Result>
+std::vector<Result> of_ranks(int64_t ranks,
+                             const std::function<Result(const GroupOptions&)>& run_rank) {
+  GroupOptions options{.ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
+  std::vector<int> sockets;
+  for (Endpoint& at : options.ranks) sockets.push_back(listening_socket(at));
+  std::vector<BenchProcess<Result>> processes;
+  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
+    options.rank = rank;
+    options.listen_fd = sockets[static_cast<size_t>(rank)];
+    processes.emplace_back([&] { return run_rank(options); });
+  }
+  for (const int socket : sockets) ::close(socket);
+  std::vector<Result> results;
+  for (BenchProcess<Result>& process : processes) results.push_back(process.wait());
+  return results;
 }
 
 /// Steps per second of the slowest rank.
 double together(const Setting& setting, int64_t ranks) {
-  GroupOptions options{.ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
-  std::vector<int> sockets;
-  for (Endpoint& at : options.ranks) sockets.push_back(listening_socket(at));
-  std::vector<BenchProcess<double>> processes;
-  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
-    options.rank = rank;
-    options.listen_fd = sockets[static_cast<size_t>(rank)];
-    processes.emplace_back([&] { return run_rank(setting, options); });
-  }
-  for (const int socket : sockets) ::close(socket);
-  double slowest = processes.front().wait();
-  for (size_t i = 1; i < processes.size(); ++i) slowest = std::min(slowest, processes[i].wait());
-  return slowest;
+  return std::ranges::min(of_ranks<double>(
+      ranks, [&](const GroupOptions& options) { return run_rank(setting, options); }));
 }
 
-/// How much longer a step takes with late calls, where sums overlap with backward and where not.
-void measure_overlap(Setting setting, int64_t ranks, int64_t turns, BenchResults& results) {
+/// How much longer a step takes with late calls, in seconds.
+struct Added {
+  double with_overlap, without;
+};
+
+/// Some steps of each way in turns, so that what else the machine does is in all of them.
+Added added_by_latency(const Setting& setting, const GroupOptions& options) {
+  constexpr int64_t kSteps = 10;
+  if (setting.pinned) pin(options.rank);
+  const auto env = real_env();
+  const std::unique_ptr<Backend> backend = connect_backend(*env, options);
+  std::vector<int> all(options.ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::deque<Training> ways;
+  for (const auto& [overlap, latency] : {std::pair(Overlap::always, int64_t{0}),
+                                         {Overlap::always, setting.latency},
+                                         {Overlap::never, setting.latency}}) {
+    Setting way = setting;
+    way.overlap = overlap;
+    auto part = std::make_unique<Late>(backend->sub_group(all, ways.size() + 1),
+                                       std::chrono::microseconds(latency));
+    ways.emplace_back(way, std::make_shared<Group>(std::move(part)));
+  }
+  std::vector<double> with, without;
+  for (int64_t steps = 0; steps < setting.steps; steps += kSteps) {
+    const double plain = ways[0].run(kSteps);
+    with.push_back(ways[1].run(kSteps) - plain);
+    without.push_back(ways[2].run(kSteps) - plain);
+  }
+  for (Training& way : ways) way.leave();
+  return {median(with), median(without)};
+}
+
+void measure_overlap(const Setting& setting, int64_t ranks, int64_t turns, BenchResults& results) {
   std::vector<double> with, without, shares;
   for (int64_t turn = 0; turn < turns; ++turn) {
-    Setting now = setting;
-    now.overlap = Overlap::always;
-    now.latency = 0;
-    const double plain = 1 / together(now, ranks);
-    now.latency = setting.latency;
-    with.push_back(1 / together(now, ranks) - plain);
-    now.overlap = Overlap::never;
-    without.push_back(1 / together(now, ranks) - plain);
-    shares.push_back(with.back() / without.back());
+    const Added added = of_ranks<Added>(ranks, [&](const GroupOptions& options) {
+                          return added_by_latency(setting, options);
+                        }).front();
+    with.push_back(added.with_overlap);
+    without.push_back(added.without);
+    shares.push_back(added.with_overlap / added.without);
   }
   results.emplace_back("added_ms", median(with) * 1e3);
   results.emplace_back("added_without_overlap_ms", median(without) * 1e3);
