@@ -17,19 +17,16 @@ void expect(cublasStatus_t result, const char* what) {
                  cublasGetStatusString(result));
 }
 
-cublasHandle_t handle_of(Blas& blas) { return static_cast<cublasHandle_t>(blas.handle()); }
+cublasHandle_t handle_of(const Blas& blas) { return static_cast<cublasHandle_t>(blas.handle()); }
 
 }  // namespace
 
 Blas::Blas(void* queue) {
   cublasHandle_t made = nullptr;
   expect(cublasCreate(&made), "cublasCreate");
-  handle_ = made;
+  handle_ = {made, [](cublasHandle_t handle) { cublasDestroy(handle); }};
   expect(cublasSetStream(made, static_cast<cudaStream_t>(queue)), "cublasSetStream");
   expect(cublasSetMathMode(made, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
-}
-Blas::~Blas() {
-  if (handle_ != nullptr) cublasDestroy(handle_of(*this));
 }
 
 // cuBLAS counts columns first, so it is asked for the transpose: C' = B' A'.
@@ -48,7 +45,6 @@ void gemm(Stream& stream, const GemmSpec& spec, const float* a, const float* b, 
 #else
 
 Blas::Blas(void*) {}
-Blas::~Blas() = default;
 
 void gemm(Stream&, const GemmSpec& spec, const float* a, const float* b, float* c) {
   argosy::gemm(spec, a, b, nullptr, c);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "argosy/device/stream.h"
 #include "argosy/tensor/gemm.h"
 
@@ -13,13 +15,10 @@ void gemm(Stream& stream, const GemmSpec& spec, const float* a, const float* b, 
 class Blas {
  public:
   explicit Blas(void* queue);
-  ~Blas();
-  Blas(const Blas&) = delete;
-  Blas& operator=(const Blas&) = delete;
-  void* handle() { return handle_; }
+  void* handle() const { return handle_.get(); }
 
  private:
-  void* handle_ = nullptr;
+  std::shared_ptr<void> handle_;
 };
 
 }  // namespace argosy::device

@@ -79,6 +79,7 @@ std::vector<std::unique_ptr<Group>> inproc_groups(Env& env, int ranks, Env::Dura
   const auto world = std::make_shared<World>();
   const auto board = world->board(0, ranks);
   std::vector<std::unique_ptr<Group>> groups;
+  groups.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     groups.push_back(std::make_unique<Group>(
         std::make_unique<Inproc>(world, board, rank, ranks, env, deadline)));

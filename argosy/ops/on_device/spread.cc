@@ -14,7 +14,8 @@ struct Spread {
 void run(const RunCtx& c, Stream& stream) {  // (d, x) -> dx
   const size_t n = count(c.out(0));
   if (n == 0) return;
-  const float by = c.attrs.integer("mean") != 0 ? static_cast<float>(n / count(c.in(0))) : 1.0F;
+  const size_t of_each = n / count(c.in(0));
+  const float by = c.attrs.integer("mean") != 0 ? static_cast<float>(of_each) : 1.0F;
   const Shape& shape = c.out(0).shape();
   for_each_index(
       stream, n,
