@@ -54,6 +54,7 @@ std::string who_has_what(std::span<const int64_t> hashes) {
   std::map<int64_t, std::vector<size_t>> ranks;
   for (size_t rank = 0; rank < hashes.size(); ++rank) ranks[hashes[rank]].push_back(rank);
   std::vector<std::string> parts;
+  parts.reserve(ranks.size());
   for (const auto& [hash, who] : ranks)
     parts.push_back(fmt::format("rank{} {} {} {:x}", who.size() == 1 ? "" : "s",
                                 fmt::join(who, ", "), who.size() == 1 ? "has" : "have",

@@ -55,6 +55,7 @@ RankGradients::RankGradients(std::shared_ptr<Group> group, std::vector<Parameter
     : group_(std::move(group)),
       parameters_(std::move(parameters)),
       options_(options),
+      reduce_(options.deterministic ? Reduce::sum : options.scale),
       placed_(parameters_.size()) {
   check<ConfigError>(options_.scale == Reduce::avg || options_.scale == Reduce::sum,
                      "gradients of ranks: ", name(options_.scale), ", expected avg or sum");
@@ -67,6 +68,7 @@ RankGradients::RankGradients(std::shared_ptr<Group> group, std::vector<Parameter
     ++value->version;
   }
   overlaps_ = overlaps(*group_, options_.overlap);
+  lay_out({});
   seen_ = times_reached();
 }
 
@@ -103,6 +105,7 @@ void RankGradients::count_final(const dynamic::Value& leaf) {
 
 void RankGradients::reduce() {
   for (; sent_ < buckets_.size(); ++sent_) group_->run(filled(buckets_[sent_]));
+  sent_ = 0;
   const std::vector<Kind> kinds = agreed();
   for (const Bucket& bucket : buckets_) take(bucket, kinds);
   std::vector<size_t> whole, rows;
@@ -112,54 +115,52 @@ void RankGradients::reduce() {
   }
   sum_whole(whole);
   sum_rows(rows);
-  sent_ = 0;
   seen_ = times_reached();
 }
 
-/// What there is to sum of each parameter: the most general kind that any rank has.
-std::vector<RankGradients::Kind> RankGradients::agreed() const {
-  std::vector<Kind> mine, most, least;
-  for (const Parameter& parameter : parameters_) {
-    const dynamic::Value& value = *parameter.value;
-    mine.push_back(!value.trains    ? Kind::none
-                   : value.grad     ? Kind::whole
-                   : value.row_grad ? Kind::rows
-                                    : Kind::none);
-  }
-  std::vector<int32_t> bounds;
-  for (const Kind kind : mine) bounds.push_back(static_cast<int32_t>(kind));
-  for (const Kind kind : mine) bounds.push_back(-static_cast<int32_t>(kind));
-  group_->all_reduce(std::span(bounds), Reduce::max);
-  for (size_t i = 0; i < mine.size(); ++i) {
-    most.push_back(static_cast<Kind>(bounds[i]));
-    least.push_back(static_cast<Kind>(-bounds[mine.size() + i]));
-  }
-  check_all_reached(mine, least);
-  return most;
+RankGradients::Kind RankGradients::kind(size_t parameter) const {
+  const dynamic::Value& own = value(parameter);
+  if (!own.trains) return Kind::none;
+  return own.grad ? Kind::whole : own.row_grad ? Kind::rows : Kind::none;
 }
 
-void RankGradients::check_all_reached(std::span<const Kind> mine,
-                                      std::span<const Kind> least) const {
-  if (options_.find_unused) return;
-  for (size_t i = 0; i < mine.size(); ++i)
-    check<ConfigError>(least[i] != Kind::none || !value(i).trains, parameters_[i].name,
-                       " got no gradient ", mine[i] == Kind::none ? "here" : "on another rank",
+/// For each parameter, whether this rank has a whole gradient, and whether it has any.
+void RankGradients::write_kinds() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    memory_[2 * i] = kind(i) == Kind::whole ? 1 : 0;
+    memory_[2 * i + 1] = kind(i) == Kind::none ? 0 : 1;
+  }
+}
+
+/// What there is to sum of each parameter: the most general kind that any rank has. It was summed
+/// with the last bucket.
+std::vector<RankGradients::Kind> RankGradients::agreed() const {
+  const float everybody = reduce_ == Reduce::avg ? 1 : static_cast<float>(group_->size());
+  std::vector<Kind> kinds;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const float whole = memory_[2 * i], any = memory_[2 * i + 1];
+    kinds.push_back(whole > 0 ? Kind::whole : any > 0 ? Kind::rows : Kind::none);
+    check<ConfigError>(any == everybody || !value(i).trains || options_.find_unused,
+                       parameters_[i].name, " got no gradient ",
+                       kind(i) == Kind::none ? "here" : "on another rank",
                        ", so that there is no mean over ", group_->size(),
                        " ranks; find_unused_parameters=True takes zeros for it");
+  }
+  return kinds;
 }
 
-/// Gives these a place in a bucket too; the last parameters, whose gradients are final first, are
-/// sent first.
+/// Gives these a place in a bucket too. The last parameters, whose gradients are final first, are
+/// sent first; the last bucket also has the kinds of all gradients.
 void RankGradients::lay_out(std::span<const size_t> more) {
   for (const size_t parameter : more) placed_[parameter] = true;
-  buckets_.clear();
-  size_t total = 0;
+  size_t total = 2 * parameters_.size();
+  buckets_ = {{.members = {}, .begin = total}};
   for (size_t i = 0; i < placed_.size(); ++i) {
     if (!placed_[i]) continue;
     const size_t most = !overlaps_             ? SIZE_MAX
                         : buckets_.size() <= 1 ? options_.last_bucket_bytes
                                                : options_.bucket_bytes;
-    if (buckets_.empty() || buckets_.back().elements * sizeof(float) >= most)
+    if (buckets_.back().elements * sizeof(float) >= most)
       buckets_.push_back({.members = {}, .begin = total});
     buckets_.back().members.push_back(i);
     buckets_.back().elements += elements(i);
@@ -176,15 +177,16 @@ void RankGradients::lay_out(std::span<const size_t> more) {
 
 /// Copies a bucket's gradients to memory that ranks share, to be summed there.
 Collective RankGradients::filled(const Bucket& bucket) {
-  const bool divides = options_.deterministic && options_.scale == Reduce::avg;
-  const float share = divides ? 1 / static_cast<float>(group_->size()) : 1;
+  const float share = reduce_ == options_.scale ? 1 : 1 / static_cast<float>(group_->size());
   size_t begin = bucket.begin;
   for (const size_t member : bucket.members) {
     copy_whole(value(member), share, memory_.subspan(begin, elements(member)));
     begin += elements(member);
   }
-  return calls::all_reduce(memory_.subspan(bucket.begin, bucket.elements),
-                           divides ? Reduce::sum : options_.scale);
+  if (&bucket != &buckets_.back())
+    return calls::all_reduce(memory_.subspan(bucket.begin, bucket.elements), reduce_);
+  write_kinds();
+  return calls::all_reduce(memory_.first(bucket.begin + bucket.elements), reduce_);
 }
 
 /// The sums become gradients, in memory of their own: others may hold that of the ones before.
@@ -204,7 +206,7 @@ void RankGradients::take(const Bucket& bucket, std::span<const Kind> kinds) {
 void RankGradients::sum_whole(std::span<const size_t> members) {
   if (members.empty()) return;
   lay_out(members);
-  Bucket all;
+  Bucket all{.members = {}, .begin = 2 * parameters_.size()};
   for (const size_t member : members) {
     all.members.push_back(member);
     all.elements += elements(member);

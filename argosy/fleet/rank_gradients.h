@@ -51,15 +51,16 @@ class RankGradients {
   /// Whole gradients that are sent together: those of parameters that follow each other.
   struct Bucket {
     std::vector<size_t> members;
-    size_t begin = 0, elements = 0;  // in memory_
+    size_t begin = 0, elements = 0;  // of the gradients in memory_
     size_t missing = 0;              // members that are not final
   };
 
   dynamic::Value& value(size_t parameter) const { return *parameters_[parameter].value; }
   size_t elements(size_t parameter) const;
   uint64_t times_reached() const;
+  Kind kind(size_t parameter) const;
+  void write_kinds();
   std::vector<Kind> agreed() const;
-  void check_all_reached(std::span<const Kind> mine, std::span<const Kind> least) const;
   void lay_out(std::span<const size_t> more);
   void count_final(const dynamic::Value& leaf);
   Collective filled(const Bucket& bucket);
@@ -71,6 +72,7 @@ class RankGradients {
   const std::shared_ptr<Group> group_;
   const std::vector<Parameter> parameters_;
   const RankGradientOptions options_;
+  const Reduce reduce_;  // of what is in memory_
   bool overlaps_ = false;
   std::span<float> memory_;      // that the ranks of a host share
   std::vector<Bucket> buckets_;  // in the order in which they are sent
