@@ -58,7 +58,7 @@ std::vector<SavedTable> LocalStore::save_tables(Env& env, const std::string& fol
   for (const auto& table : sparse_) {
     if (table == nullptr) continue;
     const std::string& name = table->spec().name;
-    files.push_back({name, name + "." + ending});
+    files.push_back({name, fmt::format("{}.{}", name, ending)});
     FileSink file(env, folder + "/" + files.back().file);
     table->save(file);
     file.finish();

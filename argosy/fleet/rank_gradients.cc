@@ -137,6 +137,7 @@ void RankGradients::write_kinds() {
 std::vector<RankGradients::Kind> RankGradients::agreed() const {
   const float everybody = reduce_ == Reduce::avg ? 1 : static_cast<float>(group_->size());
   std::vector<Kind> kinds;
+  kinds.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const float whole = memory_[2 * i], any = memory_[2 * i + 1];
     kinds.push_back(whole > 0 ? Kind::whole : any > 0 ? Kind::rows : Kind::none);
@@ -218,6 +219,7 @@ void RankGradients::sum_whole(std::span<const size_t> members) {
 void RankGradients::sum_rows(std::span<const size_t> members) {
   if (members.empty()) return;
   std::vector<int64_t> counts;
+  counts.reserve(members.size());
   for (const size_t member : members)
     counts.push_back(value(member).row_grad ? value(member).row_grad->rows.numel() : 0);
   const std::vector<int64_t> all = gathered(*group_, counts, counts.size());

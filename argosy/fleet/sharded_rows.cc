@@ -46,9 +46,7 @@ ShardedRows::~ShardedRows() {
 
 std::unique_ptr<ShardedRows::Round> ShardedRows::new_round() {
   if (spare_.empty())
-    return std::unique_ptr<Round>(
-        new Round{.keys = KeyRound(group_, placement_, plan_.layout.key_sets),
-                  .grads = std::vector<Round::Gradients>(tables_.size())});
+    return std::make_unique<Round>(group_, placement_, plan_.layout.key_sets, tables_.size());
   std::unique_ptr<Round> round = std::move(spare_.back());
   spare_.pop_back();
   round->has_grads = false;

@@ -63,10 +63,13 @@ class ShardedRows {
       std::vector<float> mine = {}, theirs = {};  // a part for each rank
       Work work = {};
     };
+    Round(Group& group, const Placement& placement, size_t key_sets, size_t tables)
+        : keys(group, placement, key_sets), grads(tables) {}
+
     KeyRound keys;
-    std::vector<Gradients> grads;            // by sparse table
-    bool has_grads = false;                  // of this rank
-    std::vector<int32_t> has_grads_of = {};  // by rank; none: of all that have sent keys
+    std::vector<Gradients> grads;       // by sparse table
+    bool has_grads = false;             // of this rank
+    std::vector<int32_t> has_grads_of;  // by rank; none: of all that have sent keys
   };
   struct Table {
     size_t table, dim, set;

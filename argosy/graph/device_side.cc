@@ -28,8 +28,8 @@ std::shared_ptr<void> DeviceSide::allocate(size_t bytes) {
 
 Tensor DeviceSide::upload(VarId id, const Tensor& value) {
   host_[id.index()] = value;
-  const Tensor there = room(id, {value.shape(), value.dtype()});
-  stream_.upload(const_cast<std::byte*>(there.data()), value.data(), value.bytes());
+  Tensor there = room(id, {value.shape(), value.dtype()});
+  stream_.upload(there.data(), value.data(), value.bytes());
   return there;
 }
 

@@ -457,6 +457,7 @@ class Executor::Compiled {
     if (device_ == nullptr) return check_finite(program, node, arguments_[n].out);
     std::vector<Tensor> copies = device_->look(arguments_[n].out);
     std::vector<Tensor*> outputs;
+    outputs.reserve(copies.size());
     for (Tensor& copy : copies) outputs.push_back(&copy);
     check_finite(program, node, outputs);
   }
