@@ -353,7 +353,8 @@ std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob&
 }  // namespace
 
 std::string visible_cards(const Machine& machine) {
-  const std::string visible = machine.variable(kVisible), emulated = machine.variable(kEmulated);
+  std::string visible = machine.variable(kVisible);
+  const std::string emulated = machine.variable(kEmulated);
   if (!visible.empty() || emulated.empty()) return visible;
   std::string cards;
   for (int card = 0; card < number_in(kEmulated, emulated, 0); ++card)
