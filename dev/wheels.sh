@@ -18,6 +18,10 @@ pack() {
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     --wheel-dir "$wheels" "$@"
 }
-pack "$source_dir" -C cmake.define.ARGOSY_BUILD="$build" -C build-dir="$work" -C build.targets=all
+settings=()  # by their long name: the pip of Debian 12 knows no other
+for setting in cmake.define.ARGOSY_BUILD="$build" build-dir="$work" build.targets=all; do
+  settings+=(--config-settings "$setting")
+done
+pack "$source_dir" "${settings[@]}"
 pack "$source_dir/python/paddle_compat"
 ls "$wheels"/argosy*.whl
