@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "argosy/base/test_support.h"
+
 namespace {
 
 struct Outcome {
@@ -44,16 +46,9 @@ double number_after(const std::string& output, const std::string& label) {
 }
 
 class Examples : public testing::Test {
- public:
-  Examples() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "argosy_examples_XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Examples() override { std::filesystem::remove_all(folder_); }
-
  protected:
-  std::filesystem::path folder_;
+  const argosy::TestFolder test_;
+  const std::filesystem::path folder_ = test_.path();
 };
 
 TEST_F(Examples, FitALineStopsUnderTenWithTheSameLossesInBothModes) {
