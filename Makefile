@@ -7,12 +7,12 @@ SOAK_RANK_KILLS ?= 50
 
 # Tests wait for processes as much as they compute.
 ctest = ctest --output-on-failure -j3 --test-dir
-build = cmake --build $(1) -j $(JOBS)
+build = cmake --build $(1) -j $(JOBS) $(if $(2),--target $(2))
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help setup build test demo bench cuda wheel paddle-traces format lint lint-quick sanitize sanitize-asan sanitize-tsan \
+.PHONY: help setup build test test-build demo demo-build bench check-clang check-threads cuda wheel paddle-traces format lint lint-quick sanitize sanitize-asan sanitize-tsan \
         sanitize-short sanitize-asan-short sanitize-tsan-short fuzz soak test-slurm test-mpi \
         test-fresh clean
 
@@ -24,13 +24,19 @@ setup: ## Install the Debian packages a build needs, and build/venv for Python; 
 	@dev/setup.sh python || true  # there is no Python package then, and the next line says so
 	@dev/setup_python.sh $(if $(filter setup,$(MAKECMDGOALS)),--again) build
 
-build: build/build.ninja ## Build everything; programs land in build/bin/
+build: build/build.ninja ## Build all programs, examples and the Python package, no tests; programs land in build/bin/
+	@$(call build,build,programs)
+
+test-build: build/build.ninja  # everything
 	@$(call build,build)
 
-test: build ## Build and run all tests
+test: test-build ## Build everything and run all tests
 	$(ctest) build
 
-demo: build ## Train CTR-DNN on generated clicks with two servers and two workers, then infer with it
+demo-build: build/build.ninja  # the library and the two programs that the demo runs
+	@begin=$$(date +%s) && $(call build,build,argosy_cli fleetrun) && echo "demo: built in $$(($$(date +%s) - begin)) s"
+
+demo: demo-build ## Train CTR-DNN on generated clicks with two servers and two workers, then infer with it
 	build/bin/fleetrun --server_num=2 --worker_num=2 --log_dir=build/demo/log \
 	  build/bin/argosy train -m examples/ctr_demo/config.yaml
 	build/bin/argosy infer -m examples/ctr_demo/config.yaml
@@ -65,7 +71,15 @@ lint-quick: ## The part of lint that takes seconds: format, layers, text
 	@dev/setup.sh base format
 	@clang-format --dry-run -Werror $(sources)
 	@python3 dev/check_layers.py
+	@python3 dev/check_python_layers.py
 	@python3 dev/check_text.py
+
+check-clang: check-threads ## The same, and clang-tidy over the newest files that the last 30 commits changed
+	@dev/check_clang.py tidy build-check
+
+check-threads: build-check/build.ninja ## clang's -Wthread-safety where Mutex is used
+	@cmake build-check >/dev/null  # nothing is built there that would see new files and settings
+	@dev/check_clang.py threads build-check
 
 sanitize: sanitize-asan sanitize-tsan ## All tests under ASan + UBSan, then under TSan
 
@@ -83,15 +97,20 @@ fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECO
 	@$(call build,build-fuzz)
 	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
 
-soak: build ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once; train by every strategy for 10 epochs
+soak: build/build.ninja ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once; train with 200 workers; train by every strategy for 10 epochs
+	@$(call build,build,argosy_cli fleetrun chaos_test rank_chaos_test crowd_test strategy_accuracy_test)
 	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_KILLS=$(SOAK_KILLS) ARGOSY_CHAOS_JOBS=200 build/tests/chaos_test
 	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_RANK_KILLS=$(SOAK_RANK_KILLS) build/tests/rank_chaos_test
+	ARGOSY_CROWD=200 build/tests/crowd_test
 	ARGOSY_STRATEGY_EPOCHS=10 build/tests/strategy_accuracy_test
 
 test-slurm: build ## Run fleetrun under a real Slurm of three nodes on this machine (root)
 	@dev/test_slurm.sh
 
-test-mpi: build ## Run fleetrun under OpenMPI's mpirun, on one machine and over two (root)
+test-mpi: build/build.ninja ## Run fleetrun under OpenMPI's mpirun, on one machine and over two (root)
+	@dev/setup.sh mpi || true  # the test says that it skips itself
+	@[ -e build/lib/argosy/libargosy_mpi.so ] || cmake build >/dev/null  # the backend is built where OpenMPI is found
+	@$(call build,build,programs)
 	@dev/test_mpi.sh
 
 test-fresh: ## Prove `make demo` and `make test` in a bare Debian 12 chroot (root)
@@ -115,9 +134,10 @@ build-fuzz/build.ninja: CMakePresets.json | setup
 	@dev/setup.sh fuzz
 	@$(call configure,fuzz)
 
-build-clang/build.ninja: CMakePresets.json | setup
+build-check/build.ninja: CCACHE =  # its commands are read by clang-tidy, which takes the first word for the compiler
+build-clang/build.ninja build-check/build.ninja: build-%/build.ninja: CMakePresets.json | setup
 	@dev/setup.sh lint
-	@$(call configure,clang)
+	@$(call configure,$*)
 
 build-%/build.ninja: CMakePresets.json | setup
 	@$(call configure,$*)

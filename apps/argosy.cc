@@ -17,13 +17,13 @@
 #include "apps/completion.h"
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
-#include "argosy/data/generate.h"
-#include "argosy/launch/doctor/doctor.h"
+#include "argosy/config/plan_report.h"
+#include "argosy/config/proof.h"
+#include "argosy/config/runner.h"
+#include "argosy/doctor/doctor.h"
 #include "argosy/launch/status_view.h"
-#include "argosy/zoo/plan_report.h"
-#include "argosy/zoo/proof.h"
-#include "argosy/zoo/runner.h"
-#include "bench/bench.h"
+#include "argosy/samples/generate.h"
+#include "bench.def"
 
 namespace {
 
@@ -59,16 +59,6 @@ void print_memory(const Program& program, int64_t batch) {
           ? static_cast<double>(memory.planned) / static_cast<double>(memory.required)
           : 1.0);
   fmt::print("one buffer per variable would take {} bytes\n", memory.without_reuse);
-}
-
-void print_results(const std::string& name, const BenchResults& results, bool json) {
-  if (json) {
-    fmt::print("{{\"bench\": \"{}\"", name);
-    for (const auto& [key, value] : results) fmt::print(", \"{}\": {:.6g}", key, value);
-    fmt::print("}}\n");
-    return;
-  }
-  for (const auto& [key, value] : results) fmt::print("{:<28} {:>14.6g}\n", key, value);
 }
 
 /// The command line of `train` and `infer`.
@@ -254,22 +244,23 @@ struct StatusFlags {
 };
 
 /// Nothing of the job will be written any more, as far as this machine can tell.
-bool is_over(const StatusFile& file) {
+bool is_over(const launch::StatusFile& file) {
   if (file.finished) return true;
-  const bool ours = file.host == host_name();
+  const bool ours = file.host == launch::host_name();
   return ours && ::kill(static_cast<pid_t>(file.pid), 0) != 0 && errno == ESRCH;
 }
 
 /// Prints it, once or until the job is over. The exit code.
 int run_status(const StatusFlags& flags) {
   while (true) {
-    const std::vector<StatusFile> files = read_status_files(flags.log_dir);
-    const double now = unix_now();
+    const std::vector<launch::StatusFile> files = launch::read_status_files(flags.log_dir);
+    const double now = launch::unix_now();
     if (flags.watch && ::isatty(STDOUT_FILENO) == 1) fmt::print("\033[H\033[J");
-    fmt::print("{}", flags.json ? status_json(files, now) : status_text(files, now));
+    fmt::print("{}",
+               flags.json ? launch::status_json(files, now) : launch::status_text(files, now));
     std::fflush(stdout);
     if (!flags.watch || std::ranges::all_of(files, is_over))
-      return launcher_troubles(files, now).empty() ? 0 : 1;
+      return launch::launcher_troubles(files, now).empty() ? 0 : 1;
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -351,6 +342,16 @@ void add_gen(CLI::App& app, GenFlags& flags) {
   });
 }
 
+/// The benchmarks are a program of their own, beside this one. Returns only by throwing.
+void run_bench(char** args) {
+  const std::string program = own_folder() / "argosy-bench";
+  std::string name = "argosy bench";  // as help calls it
+  args[0] = name.data();
+  ::execv(program.c_str(), args);
+  throw IoError(fmt::format("cannot run {}: {}; `make build` makes it", program,
+                            std::generic_category().message(errno)));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -370,7 +371,7 @@ int main(int argc, char** argv) {
   add_doctor(app, patient, exit_code);
 
   std::string file;
-  bool dot = false, json = false;
+  bool dot = false;
 
   auto* graph = app.add_subcommand("graph", "Check a program text and print it, or draw it");
   graph->add_option("FILE", file, "program text (docs/formats/program-text.md)")->required();
@@ -391,24 +392,20 @@ int main(int argc, char** argv) {
 
   auto* bench =
       app.add_subcommand("bench", "Measure; each benchmark prints its own limit beside it");
-  bench->require_subcommand(1);
-  const std::map<std::string, Bench> benches = all_benches();
-  std::map<std::string, BenchFlags> flags;
-  for (const auto& [name, entry] : benches) {
-    auto* one = bench->add_subcommand(name, entry.help);
-    flags[name] = entry.flags;
-    for (auto& [flag, value] : flags[name])
-      one->add_option("--" + flag, value)->capture_default_str();
-    one->add_flag("--json", json, "one line of JSON");
-    one->callback(
-        [&, name = name] { print_results(name, benches.at(name).run(flags.at(name)), json); });
-  }
+#define ARGOSY_ADD_BENCH(file, command) command->add_subcommand(#file);
+  ARGOSY_FILES(ARGOSY_ADD_BENCH, bench)
+#undef ARGOSY_ADD_BENCH
 
   try {
+    if (argc > 1 && argv[1] == std::string_view("bench")) run_bench(argv + 1);
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    const std::string unknown =
+        e.get_exit_code() == 0 ? "" : unknown_word(app, {argv + 1, argv + argc});
+    if (unknown.empty()) return app.exit(e);
+    fmt::print(stderr, "argosy: {}\n", unknown);
+    return e.get_exit_code();
   } catch (const std::exception& e) {  // an Error, or what the standard library throws
     fmt::print(stderr, "argosy: {}\n", e.what());
     return 1;

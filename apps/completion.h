@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 #include <vector>
+
+#include "argosy/base/call.h"
 
 namespace argosy {
 
@@ -15,6 +18,25 @@ inline std::vector<std::string> completions(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   for (const CLI::App* sub : app.get_subcommands({})) words.push_back(sub->get_name());
   return words;
+}
+
+/// Of a command line that was not understood: the first word that is no flag or subcommand where
+/// one has to be, with the nearest that is; "" where every word is known.
+inline std::string unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    const bool flag = word.starts_with("--");
+    const std::string name = flag ? word.substr(0, word.find('=')) : word;
+    const std::vector<std::string> known = completions(*at);
+    if (word.starts_with('-') != flag || (!flag && at->get_subcommands({}).empty())) continue;
+    if (std::ranges::find(known, name) == known.end()) {
+      const std::string near = nearest(name, known);
+      return fmt::format("unknown {} {}{}", flag ? "flag" : "command", name,
+                         near.empty() ? "" : ", did you mean " + near + "?");
+    }
+    if (!flag) at = at->get_subcommand(name);
+  }
+  return "";
 }
 
 /// A script that teaches a shell (bash or zsh) the words of a program and of its subcommands;

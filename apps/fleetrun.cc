@@ -62,7 +62,7 @@ constexpr std::array kRefused = std::to_array<std::pair<std::string_view, std::s
     {"--endpoints", "use --servers"},
 });
 
-void add_process_flags(CLI::App& app, LaunchFlags& flags) {
+void add_process_flags(CLI::App& app, launch::Flags& flags) {
   const char* const group = "Servers and workers";
   app.add_option("--server_num", flags.server_num, "servers, on this machine")
       ->envname("PADDLE_SERVER_NUM")
@@ -96,7 +96,7 @@ void add_process_flags(CLI::App& app, LaunchFlags& flags) {
       ->group(group);
 }
 
-void add_rank_flags(CLI::App& app, LaunchFlags& flags) {
+void add_rank_flags(CLI::App& app, launch::Flags& flags) {
   const char* const group = "Ranks (collective)";
   app.add_option("--nproc_per_node", flags.nproc_per_node,
                  "ranks on each machine; one for each card where this is missing")
@@ -117,7 +117,7 @@ void add_rank_flags(CLI::App& app, LaunchFlags& flags) {
       ->group(group);
 }
 
-void add_machine_flags(CLI::App& app, LaunchFlags& flags) {
+void add_machine_flags(CLI::App& app, launch::Flags& flags) {
   const char* const group = "Machines that find each other";
   app.add_option("--master", flags.master,
                  "where their launchers meet; processes are counted "
@@ -146,7 +146,7 @@ void add_machine_flags(CLI::App& app, LaunchFlags& flags) {
       ->group(group);
 }
 
-void add_run_flags(CLI::App& app, LaunchFlags& flags) {
+void add_run_flags(CLI::App& app, launch::Flags& flags) {
   const char* const group = "Running";
   app.add_option("--log_dir", flags.log_dir, "folder of serverlog.N, workerlog.N and so on")
       ->envname("PADDLE_LOG_DIR")
@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
   app.prefix_command();
   app.set_version_flag("--version", ARGOSY_VERSION);
   app.footer(kExitCodes);
-  LaunchFlags flags;
+  launch::Flags flags;
   std::string shell;
   add_process_flags(app, flags);
   add_rank_flags(app, flags);
@@ -216,14 +216,14 @@ int main(int argc, char** argv) {
       return 0;
     }
     flags.command = command_of(app);
-    return launch(flags, this_machine());
+    return launch::run(flags, launch::this_machine());
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     fmt::print(stderr, "fleetrun: {}\n", e.what());
-    return kNothingStarted;
+    return launch::kNothingStarted;
   } catch (const ConfigError& e) {
     fmt::print(stderr, "fleetrun: {}\n", e.what());
-    return kNothingStarted;
+    return launch::kNothingStarted;
   } catch (const std::exception& e) {  // an Error, or what the standard library throws
     fmt::print(stderr, "fleetrun: {}\n", e.what());
     return 1;

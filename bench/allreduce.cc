@@ -18,7 +18,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/own_folder.h"
 #include "argosy/comm/group.h"
-#include "argosy/net/env.h"
+#include "argosy/world/env.h"
 #include "bench/allreduce_work.h"
 #include "bench/bench.h"
 #include "bench/processes.h"
@@ -32,9 +32,9 @@ using allreduce_work::Times;
 enum class Memory { any, arena };
 
 /// One rank: the times of this part.
-Times run_rank(const GroupOptions& options, Memory memory, int rounds) {
+Times run_rank(const comm::GroupOptions& options, Memory memory, int rounds) {
   const auto env = real_env();
-  const auto group = connect_group(*env, options);
+  const auto group = comm::connect_group(*env, options);
   Times times;
   for (size_t i = 0; i < kSizes.size(); ++i) {
     std::vector<float> own(kSizes[i]);
@@ -50,8 +50,8 @@ Times run_rank(const GroupOptions& options, Memory memory, int rounds) {
 
 /// The times of rank 0.
 Times with_group(int ranks, const std::string& backend, Memory memory, int rounds) {
-  GroupOptions options{.backend = backend,
-                       .ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
+  comm::GroupOptions options{.backend = backend,
+                             .ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
   std::vector<int> sockets;
   for (Endpoint& at : options.ranks) sockets.push_back(listening_socket(at));
   std::vector<BenchProcess<Times>> processes;

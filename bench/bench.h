@@ -11,7 +11,7 @@ namespace argosy {
 
 /// Settings of a benchmark by name, all with defaults.
 using BenchFlags = std::map<std::string, std::string>;
-/// Figures in the order they are printed.
+/// Results in the order they are printed.
 using BenchResults = std::vector<std::pair<std::string, double>>;
 
 /// One question about speed. Each other .cc file of this folder defines `Bench <file>()`.

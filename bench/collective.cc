@@ -27,24 +27,24 @@ namespace argosy::benches {
 namespace {
 
 /// As if the ranks were far from each other.
-class Late final : public Backend {
+class Late final : public comm::Backend {
  public:
-  Late(std::unique_ptr<Backend> backend, std::chrono::microseconds by)
+  Late(std::unique_ptr<comm::Backend> backend, std::chrono::microseconds by)
       : backend_(std::move(backend)), by_(by) {}
   int rank() const override { return backend_->rank(); }
   int size() const override { return backend_->size(); }
-  void run(const Collective& work) override {
+  void run(const comm::Collective& work) override {
     if (by_.count() > 0) std::this_thread::sleep_for(by_);
     backend_->run(work);
   }
-  std::span<std::byte> arena(const GroupCall& call) override { return backend_->arena(call); }
-  std::unique_ptr<Backend> sub_group(std::span<const int> ranks, uint64_t id) override {
+  std::span<std::byte> arena(const comm::GroupCall& call) override { return backend_->arena(call); }
+  std::unique_ptr<comm::Backend> sub_group(std::span<const int> ranks, uint64_t id) override {
     return backend_->sub_group(ranks, id);
   }
   void abandon(const std::string& reason) noexcept override { backend_->abandon(reason); }
 
  private:
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<comm::Backend> backend_;
   std::chrono::microseconds by_;
 };
 
@@ -59,10 +59,10 @@ struct Setting {
 /// A model, alone or as one rank of a group.
 class Training {
  public:
-  Training(const Setting& setting, const std::shared_ptr<Group>& group)
+  Training(const Setting& setting, const std::shared_ptr<comm::Group>& group)
       : is_mlp_(setting.model == "mlp"),
         trainer_(*env_, is_mlp_ ? mlp_model(setting.hidden) : Model(ctr_dnn),
-                 options_of(setting, group)) {
+                 options_of(setting, group), wires_of(group)) {
     if (is_mlp_)
       batches_ = random_batches(setting.batch);
     else
@@ -85,14 +85,14 @@ class Training {
   void leave() { trainer_.leave(); }
 
  private:
-  static TrainerOptions options_of(const Setting& setting, const std::shared_ptr<Group>& group) {
+  static TrainerOptions options_of(const Setting& setting,
+                                   const std::shared_ptr<comm::Group>& group) {
     TrainerOptions options;
     options.optimizer = {.rule = setting.rule, .learning_rate = "0.01"};
     if (group == nullptr) return options;
     options.strategy.mode = "collective";
     options.strategy.collective.overlap = setting.overlap;
     options.strategy.collective.embedding = setting.embedding;
-    options.connect = [group](const Plan&) { return Wires{.servers = {}, .group = group}; };
     return options;
   }
 
@@ -104,7 +104,7 @@ class Training {
 };
 
 /// Steps per second.
-double rate(const Setting& setting, const std::shared_ptr<Group>& group) {
+double rate(const Setting& setting, const std::shared_ptr<comm::Group>& group) {
   Training training(setting, group);
   const double result = 1 / training.run(setting.steps);
   training.leave();
@@ -128,17 +128,17 @@ double alone(const Setting& setting) {
   return process.wait();
 }
 
-double run_rank(const Setting& setting, const GroupOptions& options) {
+double run_rank(const Setting& setting, const comm::GroupOptions& options) {
   if (setting.pinned) pin(options.rank);
   const auto env = real_env();
-  return rate(setting, std::make_shared<Group>(connect_backend(*env, options)));
+  return rate(setting, std::make_shared<comm::Group>(comm::connect_backend(*env, options)));
 }
 
 /// What each rank gives, as processes of their own.
 template <class Result>
 std::vector<Result> of_ranks(int64_t ranks,
-                             const std::function<Result(const GroupOptions&)>& run_rank) {
-  GroupOptions options{.ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
+                             const std::function<Result(const comm::GroupOptions&)>& run_rank) {
+  comm::GroupOptions options{.ranks = std::vector<Endpoint>(static_cast<size_t>(ranks))};
   std::vector<int> sockets;
   for (Endpoint& at : options.ranks) sockets.push_back(listening_socket(at));
   std::vector<BenchProcess<Result>> processes;
@@ -156,7 +156,7 @@ std::vector<Result> of_ranks(int64_t ranks,
 /// Steps per second of the slowest rank.
 double together(const Setting& setting, int64_t ranks) {
   return std::ranges::min(of_ranks<double>(
-      ranks, [&](const GroupOptions& options) { return run_rank(setting, options); }));
+      ranks, [&](const comm::GroupOptions& options) { return run_rank(setting, options); }));
 }
 
 /// How much longer a step takes with late calls, in seconds.
@@ -165,11 +165,11 @@ struct Added {
 };
 
 /// Some steps of each way in turns, so that what else the machine does is in all of them.
-Added added_by_latency(const Setting& setting, const GroupOptions& options) {
+Added added_by_latency(const Setting& setting, const comm::GroupOptions& options) {
   constexpr int64_t kSteps = 10;
   if (setting.pinned) pin(options.rank);
   const auto env = real_env();
-  const std::unique_ptr<Backend> backend = connect_backend(*env, options);
+  const std::unique_ptr<comm::Backend> backend = comm::connect_backend(*env, options);
   std::vector<int> all(options.ranks.size());
   std::iota(all.begin(), all.end(), 0);
   std::deque<Training> ways;
@@ -180,7 +180,7 @@ Added added_by_latency(const Setting& setting, const GroupOptions& options) {
     way.overlap = overlap;
     auto part = std::make_unique<Late>(backend->sub_group(all, ways.size() + 1),
                                        std::chrono::microseconds(latency));
-    ways.emplace_back(way, std::make_shared<Group>(std::move(part)));
+    ways.emplace_back(way, std::make_shared<comm::Group>(std::move(part)));
   }
   std::vector<double> with, without;
   for (int64_t steps = 0; steps < setting.steps; steps += kSteps) {
@@ -195,7 +195,7 @@ Added added_by_latency(const Setting& setting, const GroupOptions& options) {
 void measure_overlap(const Setting& setting, int64_t ranks, int64_t turns, BenchResults& results) {
   std::vector<double> with, without, shares;
   for (int64_t turn = 0; turn < turns; ++turn) {
-    const Added added = of_ranks<Added>(ranks, [&](const GroupOptions& options) {
+    const Added added = of_ranks<Added>(ranks, [&](const comm::GroupOptions& options) {
                           return added_by_latency(setting, options);
                         }).front();
     with.push_back(added.with_overlap);

@@ -4,23 +4,19 @@
 #include <chrono>
 
 #include "argosy/base/error.h"
+#include "argosy/base/plugins.h"
 #include "argosy/base/rng.h"
+#include "bench.def"
 #include "bench/bench.h"
 
 namespace argosy {
-namespace benches {
 
-#define PLUGIN(file) Bench file();
-#include "bench.def"
-#undef PLUGIN
-
-}  // namespace benches
+using BenchPlugin = Plugin<Bench()>;
+ARGOSY_COLLECT(benches, BenchPlugin, builtin_benches)
 
 std::map<std::string, Bench> all_benches() {
   std::map<std::string, Bench> all;
-#define PLUGIN(file) all.emplace(#file, benches::file());
-#include "bench.def"
-#undef PLUGIN
+  for (const BenchPlugin& plugin : builtin_benches()) all.emplace(plugin.name, plugin.make());
   return all;
 }
 

@@ -7,6 +7,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <string>
 
 #include "argosy/base/error.h"
 #include "argosy/net/endpoint.h"
@@ -48,10 +50,30 @@ class BenchProcess {
     return result;
   }
 
+  pid_t pid() const { return pid_; }
+
  private:
   pid_t pid_ = 0;
   int from_ = -1;
 };
+
+/// Resident bytes of this process.
+inline double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double total = 0, resident = 0;
+  check<IoError>(static_cast<bool>(statm >> total >> resident), "cannot read /proc/self/statm");
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+/// The most that it has had.
+inline double peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  double kilobytes = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") status >> kilobytes;
+  check<IoError>(kilobytes > 0, "cannot read VmHWM of /proc/self/status");
+  return kilobytes * 1024;
+}
 
 /// A socket that listens on a free port, for a server to inherit.
 inline int listening_socket(Endpoint& at) {

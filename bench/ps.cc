@@ -7,8 +7,9 @@
 #include <optional>
 
 #include "argosy/base/error.h"
-#include "argosy/fleet/serve.h"
-#include "argosy/fleet/status.h"
+#include "argosy/job/status.h"
+#include "argosy/modes/mode.h"
+#include "argosy/modes/serve.h"
 #include "argosy/ps/client.h"
 #include "bench/bench.h"
 #include "bench/ctr_work.h"
@@ -37,12 +38,12 @@ std::vector<std::string> files_of(const Work& work, int worker) {
   return {work.folder + "/part-" + std::to_string(worker)};
 }
 
-TrainerOptions options_of(const Work& work, const std::string& mode) {
+TrainerOptions options_of(const Work& work, const std::string& name) {
   TrainerOptions options;
   options.optimizer = {.rule = work.optimizer, .learning_rate = "0.001"};
-  options.strategy.mode = mode;
+  options.strategy.mode = name;
   options.strategy.geo_step = 400;
-  options.strategy.threads = mode == "local" ? 1 : work.threads;
+  options.strategy.threads = mode(name).needs == Mode::Needs::nothing ? 1 : work.threads;
   return options;
 }
 
@@ -72,22 +73,20 @@ Rate train_as_worker(const Work& work, const Role& role) {
   const auto env = real_env();
   TrainerOptions options = options_of(work, work.mode);
   const auto transport = tcp_transport(worker_links(options.strategy));
-  std::shared_ptr<PsClient> client;
-  options.connect = [&](const Plan& plan) {
-    Wires wires = connect_servers(
-        *env, *transport,
-        placement_of(plan, options.strategy, static_cast<uint32_t>(role.servers.size())), role,
-        options.strategy);
-    client = wires.servers;
-    return wires;
-  };
-  Trainer trainer(*env, ctr_dnn, options);
+  auto recorded = std::make_unique<RecordedModel>(record(ctr_dnn, options));
+  const Wires wires = connect_servers(
+      *env, *transport,
+      placement_of(recorded->plan, options.strategy, static_cast<uint32_t>(role.servers.size())),
+      role, options.strategy);
+  const std::shared_ptr<ps::Client> client = wires.servers;
+  Trainer trainer(*env, std::move(recorded), wires, options);
   const StatusReport report(work.reports,
                             look_at_worker(*env, role.index, trainer.activity(), client));
   Rate rate{train(trainer, work, role.index), 0};
   const double examples = static_cast<double>(work.batch * work.steps * kEpochs);
   rate.bytes_per_example =
-      static_cast<double>(client->bytes_sent() + client->bytes_received()) / examples;
+      static_cast<double>(client->counts().sent.value() + client->counts().received.value()) /
+      examples;
   trainer.leave();
   return rate;
 }
@@ -96,11 +95,11 @@ void serve_part(const Work& work, const Role& role) {
   const auto env = real_env();
   const TrainerOptions options = options_of(work, work.mode);
   const RecordedModel model = record(ctr_dnn, options);
-  const Placement placement =
+  const ps::Placement placement =
       placement_of(model.plan, options.strategy, static_cast<uint32_t>(role.servers.size()));
   std::FILE* const nowhere = std::fopen("/dev/null", "w");
   std::optional<StatusReport> report;
-  const auto begin_reports = [&](PsServer& server) {
+  const auto begin_reports = [&](ps::Server& server) {
     report.emplace(work.reports, look_at_server(*env, role.index, server.weak_from_this()));
   };
   serve(*env, placement, role,
@@ -149,7 +148,8 @@ BenchResults run(const BenchFlags& flags) {
             .threads = static_cast<int>(integer(flags, "threads")),
             .reports = -1};
   if (flags.at("reports") == "on") work.reports = ::open("/dev/null", O_WRONLY);
-  if (work.optimizer.empty()) work.optimizer = work.mode == "geo" ? "sgd" : "adam";
+  const bool adds_differences = mode(work.mode).pushes == Mode::Pushes::differences;
+  if (work.optimizer.empty()) work.optimizer = adds_differences ? "sgd" : "adam";
   fs::create_directories(work.folder);
   for (int i = 0; i < work.workers; ++i)
     write_ctr_file(files_of(work, i)[0], static_cast<uint64_t>(i) * work.steps * work.batch,

@@ -11,14 +11,13 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "argosy/base/error.h"
+#include "argosy/base/mutex.h"
 #include "argosy/net/transport.h"
 #include "bench/bench.h"
 
@@ -214,22 +213,20 @@ class LinkClient {
  public:
   LinkClient(uint16_t port, const LinkOptions& options) : transport_(tcp_transport(options)) {
     transport_->connect({"127.0.0.1", port}, kPatience, [this](auto link, const std::string&) {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       link_ = link;
       ++answers_;
       changed_.notify_one();
       return link == nullptr ? nullptr : std::make_shared<Events>(*this);
     });
-    wait_for(1);
+    wait_for(asked_);
     check<IoError>(link_ != nullptr, "cannot connect to the server of the benchmark");
   }
 
   void call(std::span<const std::byte> bytes) {
-    const uint64_t next = answers_ + 1;
-    link_->send({.kind = FrameKind::exchange, .id = next, .parts = {bytes}, .owners = {}});
-    wait_for(next);
-    check<IoError>(answer_.payload->size() == bytes.size(), "an answer of the wrong size");
-    answer_ = {};
+    link_->send({.kind = FrameKind::exchange, .id = ++asked_, .parts = {bytes}, .owners = {}});
+    const InFrame answer = wait_for(asked_);
+    check<IoError>(answer.payload->size() == bytes.size(), "an answer of the wrong size");
   }
 
  private:
@@ -238,7 +235,7 @@ class LinkClient {
     explicit Events(LinkClient& client) : client_(client) {}
     void on_frame(InFrame frame) override {
       {
-        const std::lock_guard lock(client_.mutex_);
+        const Lock lock(client_.mutex_);
         client_.answer_ = std::move(frame);
         ++client_.answers_;
       }
@@ -250,17 +247,20 @@ class LinkClient {
     LinkClient& client_;
   };
 
-  void wait_for(uint64_t answers) {
-    std::unique_lock lock(mutex_);
-    const bool came = changed_.wait_for(lock, kPatience, [&] { return answers_ >= answers; });
-    check<IoError>(came, "no answer from the server of the benchmark");
+  InFrame wait_for(uint64_t answers) {
+    const Lock lock(mutex_);
+    const auto there = [&]() REQUIRES(mutex_) { return answers_ >= answers; };
+    check<IoError>(changed_.wait_for(mutex_, kPatience, there),
+                   "no answer from the server of the benchmark");
+    return std::exchange(answer_, {});
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t answers_ = 0;
-  InFrame answer_;
-  std::shared_ptr<Link> link_;
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t asked_ = 1;  // the connection first; of the caller's thread
+  uint64_t answers_ GUARDED_BY(mutex_) = 0;
+  InFrame answer_ GUARDED_BY(mutex_);
+  std::shared_ptr<Link> link_;  // set once, before the first answer
   std::unique_ptr<Transport> transport_;
 };
 

@@ -13,8 +13,9 @@
 #include "argosy/base/denormals.h"
 #include "argosy/base/error.h"
 #include "argosy/base/rng.h"
-#include "argosy/ps/sparse_table.h"
+#include "argosy/ps/row_table.h"
 #include "bench/bench.h"
+#include "bench/processes.h"
 
 namespace argosy::benches {
 namespace {
@@ -26,13 +27,6 @@ double thread_ms() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0, resident = 0;
-  check<IoError>(static_cast<bool>(statm >> total >> resident), "cannot read /proc/self/statm");
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 double huge_page_kilobytes() {
@@ -72,8 +66,8 @@ std::vector<uint64_t> zipf_rows(uint64_t rows, uint64_t seed) {
 
 struct Growth {
   double bytes_per_row;
-  double call_ms, longest_call_ms;  // thread time of a pull of 6,220 new rows: median, longest
-  double spin_ms, longest_spin_ms;  // the same of spin(), after each of the pulls
+  double call_ms, longest_call_ms;  // thread time of the first use of 6,220 rows: median, longest
+  double spin_ms, longest_spin_ms;  // the same of spin(), after each of them
 };
 
 /// Work of a fixed size on no memory. A virtual machine's thread time counts what the host takes
@@ -88,11 +82,12 @@ double spin() {
   return thread_ms() - start;
 }
 
-/// Pulls every row once, batch by batch.
-Growth fill(SparseTable& table, uint64_t rows) {
+/// Pulls and pushes every row once, batch by batch.
+Growth fill(ps::RowTable& table, uint64_t rows) {
   const double before = resident_bytes();
   std::vector<Key> keys;
   std::vector<float> values;
+  ps::Ticket ticket;
   std::vector<double> times, spins;
   for (uint64_t first = 0; first < rows; first += kUnique) {
     keys.clear();
@@ -100,7 +95,8 @@ Growth fill(SparseTable& table, uint64_t rows) {
       keys.push_back(key_of(row));
     values.resize(keys.size() * kDim);
     const double start = thread_ms();
-    table.pull(keys, values);
+    read_rows(table, keys, ps::Purpose::training, values, ticket);
+    table.apply(ticket, values, 1);
     times.push_back(thread_ms() - start);
     spins.push_back(spin());
   }
@@ -110,16 +106,17 @@ Growth fill(SparseTable& table, uint64_t rows) {
 
 /// Microseconds to find the rows of a batch, without using them.
 double resolve_time(uint64_t rows, const std::vector<std::vector<uint64_t>>& batches) {
-  Arena arena;
-  RowStore store(kRowFloats, arena);
-  for (uint64_t row = 0; row < rows; ++row) store.insert(key_of(row), RowStore::hash(key_of(row)));
+  ps::Arena arena;
+  ps::RowStore store(kRowFloats, arena);
+  for (uint64_t row = 0; row < rows; ++row)
+    store.insert(key_of(row), ps::RowStore::hash(key_of(row)));
   std::vector<double> times;
   std::vector<float*> found(kUnique);
   for (const auto& batch : batches) {
     std::vector<Key> keys;
-    std::vector<Probe> probes;
+    std::vector<ps::Probe> probes;
     for (const uint64_t row : batch) {
-      probes.push_back({RowStore::hash(key_of(row)), static_cast<uint32_t>(keys.size())});
+      probes.push_back({ps::RowStore::hash(key_of(row)), static_cast<uint32_t>(keys.size())});
       keys.push_back(key_of(row));
     }
     const double start = seconds_now();
@@ -138,32 +135,30 @@ BenchResults run(const BenchFlags& flags) {
   for (size_t i = 0; i < kBatches; ++i) batches.push_back(zipf_rows(rows, i));
   const double resolve = resolve_time(rows, batches);
 
-  SparseTable table({.name = "table",
-                     .dim = kDim,
-                     .rule = "adam",
-                     .init = "uniform(-0.01, 0.01)",
-                     .learning_rate = "0.001",
-                     .regularizer = "",
-                     .clip = "",
-                     .entry = ""});
+  const auto made = ps::make_row_table({.name = "table",
+                                        .dim = kDim,
+                                        .rule = "adam",
+                                        .init = "uniform(-0.01, 0.01)",
+                                        .learning_rate = "0.001"});
+  ps::RowTable& table = *made;
   const Growth growth = fill(table, rows);
   settle();
   // On huge pages, as the table is: the plain array gets no handicap.
-  Arena arena;
+  ps::Arena arena;
   auto* const flat = reinterpret_cast<float*>(arena.take(rows * kRowFloats * sizeof(float)));
   std::fill_n(flat, rows * kRowFloats, 1.0F);
 
   std::vector<float> values(kUnique * kDim), grads(kUnique * kDim, 0.01F);
   std::vector<Key> keys(kUnique);
-  SparseTable::Located located;
+  ps::Ticket ticket;
   std::vector<double> pulls, pushes, flats;
   for (size_t round = 0; round < rounds * kBatches; ++round) {
     const auto& batch = batches[round % kBatches];
     for (size_t i = 0; i < kUnique; ++i) keys[i] = key_of(batch[i]);
     const double start = seconds_now();
-    table.pull(keys, values, {}, located);
+    read_rows(table, keys, ps::Purpose::training, values, ticket);
     const double pulled = seconds_now();
-    table.push(located, grads, round + 1);
+    table.apply(ticket, grads, round + 1);
     const double pushed = seconds_now();
     for (size_t i = 0; i < kUnique; ++i)
       std::copy_n(flat + batch[i] * kRowFloats, kDim, values.data() + i * kDim);

@@ -2,6 +2,7 @@
 # They lie in lib/argosy beside the folder of the programs, and in the Python package.
 function(argosy_module name)
   add_library(argosy_${name} MODULE argosy/comm/modules/${name}.cc)
+  add_dependencies(programs argosy_${name})
   target_link_libraries(argosy_${name} PRIVATE argosy_flags ${ARGN})
   set_target_properties(argosy_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden
                         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/argosy)

@@ -13,7 +13,7 @@ declare -A packages=(
   [fuzz]="clang libclang-rt-14-dev"
   [fresh]="mmdebstrap"
   [slurm]="slurm-wlm munge iproute2"
-  [mpi]="openmpi-bin iproute2 procps"
+  [mpi]="openmpi-bin libopenmpi-dev iproute2 procps"
 )
 
 wanted=()
@@ -54,3 +54,4 @@ options=(-qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0
 "${as_root[@]}" apt-get "${options[@]}" update ||
   echo "setup: apt-get update failed, trying with the lists at hand" >&2
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" "${options[@]}" >/dev/null
+echo "setup: packages installed in $SECONDS s"

@@ -37,6 +37,7 @@ if "$python" -m venv "$venv" >"$log" 2>&1 &&
    "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 \
      -r "$requirements" >>"$log" 2>&1; then
   # What CMake remembers of another interpreter is forgotten.
+  echo "setup: $venv is ready after $SECONDS s"
   write_options "-UPython* -U_Python* -Unanobind_DIR -DWITH_PYTHON=ON -DPython_EXECUTABLE=$venv/bin/python"
 else
   tail -n 3 "$log" >&2

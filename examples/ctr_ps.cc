@@ -111,7 +111,7 @@ int train(Env& env, Fleet& fleet, const Flags& flags) {
 
   double auc = 0;
   FitOptions fit{.epochs = flags.epochs, .show = nullptr};
-  fit.join = [&](Figures& figures) { fleet.join(figures); };
+  fit.join = [&](MetricTally& metrics) { fleet.join(metrics); };
   fit.on_epoch = [&](const Progress& epoch, const auto&) {
     auc = epoch.metric("auc");
     char line[128];

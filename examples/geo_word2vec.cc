@@ -150,7 +150,7 @@ int train(Env& env, Fleet& fleet, const Flags& flags) {
   const auto test_data = dataset(layout, corpus, test, 0);
 
   FitOptions fit{.epochs = flags.epochs, .show = nullptr};
-  fit.join = [&](Figures& figures) { fleet.join(figures); };
+  fit.join = [&](MetricTally& metrics) { fleet.join(metrics); };
   fit.on_epoch = [&](const Progress& epoch, const auto&) {
     fleet.util().print_on_rank(
         "epoch " + std::to_string(epoch.epoch) + "  loss " + std::to_string(epoch.metric("loss")),

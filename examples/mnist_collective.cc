@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     };
     trainer.fit(*train, {.epochs = own.epochs,
                          .on_step = tell,
-                         .join = [&](Figures& figures) { fleet.join(figures); },
+                         .join = [&](MetricTally& metrics) { fleet.join(metrics); },
                          .show = nullptr});
     const double accuracy = trainer.evaluate(*test)[1].value;
     fleet.stop_worker();

@@ -18,7 +18,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "argosy's formats are l
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
 
-/// Where a save goes: a growing buffer or a file.
+/// The destination of a save: a growing buffer or a file.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -39,19 +39,17 @@ class ByteSink {
   }
 };
 
-/// Bytes to read, with every length checked: a short source throws DataError naming `what`.
-class ByteSource {
+/// Bytes to read one after the other, with every length checked: one that ends early throws
+/// DataError naming `what`.
+class ByteReader {
  public:
-  ByteSource(std::span<const std::byte> bytes, std::string what)
-      : bytes_(bytes), what_(std::move(what)) {}
+  explicit ByteReader(std::string what) : what_(std::move(what)) {}
+  virtual ~ByteReader() = default;
 
-  std::span<const std::byte> take(size_t n) {
-    check<DataError>(n <= bytes_.size(), what_, ": ends early, ", n, " bytes expected and ",
-                     bytes_.size(), " left");
-    const auto part = bytes_.first(n);
-    bytes_ = bytes_.subspan(n);
-    return part;
-  }
+  /// Good until the next call.
+  virtual std::span<const std::byte> take(size_t n) = 0;
+  virtual size_t left() const = 0;
+
   template <Plain T>
   T get() {
     T value;
@@ -67,12 +65,34 @@ class ByteSource {
     const auto part = take(get<uint32_t>());
     return std::string(reinterpret_cast<const char*>(part.data()), part.size());
   }
-  size_t left() const { return bytes_.size(); }
   const std::string& what() const { return what_; }
+
+ protected:
+  void check_left(size_t n) const {
+    check<DataError>(n <= left(), what_, ": ends early, ", n, " bytes expected and ", left(),
+                     " left");
+  }
+
+ private:
+  std::string what_;
+};
+
+/// A ByteReader over memory, which outlives it: what it takes stays good.
+class ByteSource final : public ByteReader {
+ public:
+  ByteSource(std::span<const std::byte> bytes, std::string what)
+      : ByteReader(std::move(what)), bytes_(bytes) {}
+
+  std::span<const std::byte> take(size_t n) override {
+    check_left(n);
+    const auto part = bytes_.first(n);
+    bytes_ = bytes_.subspan(n);
+    return part;
+  }
+  size_t left() const override { return bytes_.size(); }
 
  private:
   std::span<const std::byte> bytes_;
-  std::string what_;
 };
 
 /// A ByteSink in memory.

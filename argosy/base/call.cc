@@ -41,6 +41,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::ranges::none_of(name, [](char c) {
+    return (c >= 0 && c <= ' ') || c == 0x7f ||
+           std::string_view(",()[]{}=\"").find(c) != std::string_view::npos;
+  });
+}
+
 Call::Call(std::string_view text) : text_(text) {
   const auto open = text.find('(');
   name_ = trimmed(text.substr(0, open));

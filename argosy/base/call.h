@@ -43,6 +43,12 @@ class Call {
   std::vector<Argument> arguments_;
 };
 
+/// Whether this can name a variable, parameter, table, slot or input. Program texts, saved models
+/// and calls such as these are read word by word, so some characters would not be read back.
+bool is_plain_name(std::string_view name);
+inline constexpr std::string_view kPlainName =
+    "expected a name without blanks, quotes, commas, brackets and =";
+
 /// The name among `known` closest to `name`, for "did you mean"; empty when none is close.
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
 

@@ -2,6 +2,13 @@
 
 namespace argosy {
 
+std::vector<std::byte> Env::read_file(const std::string& path) {
+  const auto file = open_file(path);
+  std::vector<std::byte> bytes(file->size());
+  file->read_at(0, bytes);
+  return bytes;
+}
+
 void write_file_atomically(Env& env, const std::string& path, std::span<const std::byte> bytes) {
   const std::string beside = path + ".new";
   {

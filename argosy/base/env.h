@@ -19,10 +19,19 @@ class WritableFile {
   virtual void sync() = 0;  // data and metadata are on the disk
 };
 
-/// The seam to the outside world: time, timers, files and randomness. State machines (servers,
-/// clients, communicators, journal, checkpoint) touch the world only through it, so a whole
-/// cluster can run on one thread from one seed in a simulation. real_env() is in net/env.h.
-/// Files throw IoError with path and reason.
+/// A file as it was when it was opened.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual uint64_t size() const = 0;
+  /// Fills `to`; throws IoError where the file ends before that.
+  virtual void read_at(uint64_t offset, std::span<std::byte> to) = 0;
+};
+
+/// The seam to the outside world: time, timers, files and randomness. Servers, clients, journal and
+/// checkpoint touch the world only through it, and code that blocks does so in Mutex, CondVar and
+/// Thread (base/scheduler.h), so a whole cluster can run from one seed in a simulation. real_env()
+/// is in world/env.h. Files throw IoError with path and reason.
 class Env {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -40,7 +49,8 @@ class Env {
   virtual uint64_t random() = 0;
 
   virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
-  virtual std::vector<std::byte> read_file(const std::string& path) = 0;
+  virtual std::unique_ptr<ReadableFile> open_file(const std::string& path) = 0;
+  std::vector<std::byte> read_file(const std::string& path);  // all of it
   virtual bool file_exists(const std::string& path) = 0;
   /// Replaces `to` in one step and makes the change durable.
   virtual void rename_file(const std::string& from, const std::string& to) = 0;

@@ -10,7 +10,7 @@ inline std::filesystem::path own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-/// What is shipped beside the programs: models and tools.
+/// The models and tools shipped beside the programs.
 inline std::filesystem::path shared_folder() {
   return own_folder().parent_path() / "share" / "argosy";
 }

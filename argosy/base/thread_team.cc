@@ -3,17 +3,20 @@
 namespace argosy {
 
 ThreadTeam::ThreadTeam(size_t threads) {
-  for (size_t i = 1; i < threads; ++i)
-    helpers_.emplace_back([this, i](const std::stop_token& stop) { help(i, stop); });
+  for (size_t i = 1; i < threads; ++i) helpers_.emplace_back("team", [this, i] { help(i); });
 }
 
 ThreadTeam::~ThreadTeam() {
-  for (std::jthread& helper : helpers_) helper.request_stop();
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
 }
 
 void ThreadTeam::run(size_t n, FunctionRef<void(size_t job, size_t thread)> job) {
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     job_ = job;
     jobs_ = n;
     next_ = 0;
@@ -21,37 +24,37 @@ void ThreadTeam::run(size_t n, FunctionRef<void(size_t job, size_t thread)> job)
     ++call_;
   }
   changed_.notify_all();
+  const Lock lock(mutex_);
   work(0);
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return busy_ == 0 && next_ >= jobs_; });
+  while (busy_ > 0 || next_ < jobs_) changed_.wait(mutex_);
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void ThreadTeam::help(size_t thread, const std::stop_token& stop) {
+void ThreadTeam::help(size_t thread) {
   uint64_t seen = 0;
+  const Lock lock(mutex_);
   while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [&] { return call_ != seen; })) return;
-      seen = call_;
-    }
+    while (call_ == seen && !ending_) changed_.wait(mutex_);
+    if (ending_) return;
+    seen = call_;
     work(thread);
   }
 }
 
 void ThreadTeam::work(size_t thread) {
-  std::unique_lock lock(mutex_);
   while (next_ < jobs_) {
+    const auto job = job_;
     const size_t mine = next_++;
     ++busy_;
-    lock.unlock();
     std::exception_ptr failure;
-    try {
-      job_(mine, thread);
-    } catch (...) {
-      failure = std::current_exception();
+    {
+      const Unlocked open(mutex_);
+      try {
+        job(mine, thread);
+      } catch (...) {
+        failure = std::current_exception();
+      }
     }
-    lock.lock();
     --busy_;
     if (failure && !failure_) {
       failure_ = failure;

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "argosy/base/function_ref.h"
+#include "argosy/base/mutex.h"
+#include "argosy/base/thread.h"
 
 namespace argosy {
 
@@ -24,16 +25,17 @@ class ThreadTeam {
   void run(size_t n, FunctionRef<void(size_t job, size_t thread)> job);
 
  private:
-  void help(size_t thread, const std::stop_token& stop);
-  void work(size_t thread);
+  void help(size_t thread);
+  void work(size_t thread) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  FunctionRef<void(size_t, size_t)> job_;
-  size_t jobs_ = 0, next_ = 0, busy_ = 0;
-  uint64_t call_ = 0;
-  std::exception_ptr failure_;
-  std::vector<std::jthread> helpers_;  // last, so that they end first
+  Mutex mutex_;
+  CondVar changed_;
+  FunctionRef<void(size_t, size_t)> job_ GUARDED_BY(mutex_);
+  size_t jobs_ GUARDED_BY(mutex_) = 0, next_ GUARDED_BY(mutex_) = 0, busy_ GUARDED_BY(mutex_) = 0;
+  uint64_t call_ GUARDED_BY(mutex_) = 0;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
+  std::vector<Thread> helpers_;  // last, so that they end first
 };
 
 }  // namespace argosy

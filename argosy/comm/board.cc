@@ -11,7 +11,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -167,7 +167,7 @@ void Board::check_hope(const Word& word, uint32_t value, int rank, Env::Time unt
   const uint32_t state = head().state.load();
   if (state == Head::writing) return;
   if (state == Head::abandoned) fail<IoError>(head().reason);
-  // What a rank has done before it left counts.
+  // Work that a rank did before it left counts.
   if (left && !reached(word.value.load(), value))
     fail<IoError>(patience_.name(rank), " has left the group; ", patience_.name(rank_),
                   " waits for it in ", current_.text());
@@ -239,4 +239,4 @@ void Board::receive(int from, const GroupCall& mine, size_t bytes, const CopyPie
   }
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

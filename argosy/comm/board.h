@@ -11,37 +11,36 @@
 #include "argosy/base/env.h"
 #include "argosy/comm/call.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// Where others find the memory of a call; what the number means is the backend's matter.
+/// Where other ranks find the memory of a call; the backend defines the number.
 using Location = uint64_t;
 inline constexpr Location kStaged = ~uint64_t{0};  // in the rank's stage on the board
 
-/// What a rank shows the others about its call.
+/// A rank's current call, as the others see it.
 struct Posting {
   GroupCall call = {};
-  Location in = kStaged;  // what it gives
+  Location in = kStaged;  // its input
 };
 
-/// How long a rank waits for others, and how it finds out that there is no use in waiting.
+/// How long a rank waits for others, and how it learns that waiting is pointless.
 struct Patience {
   Env& env;
   Env::Duration deadline;
-  std::function<void()> look = [] {};  // throws IoError if a rank is lost; called now and then
+  std::function<void()> look = [] {};  // polled; throws IoError if a rank is lost
   /// "rank 1 (10.0.0.2:6070)"
   std::function<std::string(int)> name = [](int rank) { return "rank " + std::to_string(rank); };
 };
 
-/// Memory that ranks share, in which they post their calls, count their steps, and have a stage for
-/// data. Ranks may be threads or processes: waits are on futexes that need not be private. One
-/// object per rank.
+/// Shared memory in which ranks post their calls, count their steps and stage data. Ranks may be
+/// threads or processes: waits use futexes that work across processes. One object per rank.
 class Board {
  public:
   static constexpr size_t kStage = size_t{1} << 22;      // bytes of each half of a rank's stage
-  static constexpr size_t kMailStage = size_t{1} << 16;  // the same for messages of a pair
+  static constexpr size_t kMailStage = size_t{1} << 16;  // likewise, for messages of a pair
   static size_t bytes_for(int ranks);
 
-  /// `memory` has bytes_for(ranks), aligned to a page and zeroed before the first rank came.
+  /// `memory` has bytes_for(ranks) bytes, page-aligned and zeroed before the first rank uses it.
   Board(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience);
   ~Board();  // leaves
   Board(const Board&) = delete;
@@ -50,24 +49,22 @@ class Board {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(postings_.size()); }
 
-  /// Begins a call: waits until every rank has posted one and throws ConfigError if one differs.
+  /// Begins a call: waits until every rank has posted one; ConfigError if one differs.
   void begin(const Posting& mine);
   const Posting& posted(int rank) const { return postings_[static_cast<size_t>(rank)]; }
-  /// Waits until every rank has come as far: what they wrote before is there.
+  /// Barrier within a call: afterwards everything the others wrote before it is visible.
   void meet();
-  /// The number of the next piece of a rank's part of this call; each is given out once, to
-  /// whoever asks first.
+  /// The next piece of a rank's part of this call that nobody has taken yet.
   size_t take_piece(int of);
 
-  /// A rank's stage. Halves take turns: what is in one may be read until the next but one use.
+  /// A rank's stage. Its halves alternate: one stays readable until the turn after the next.
   std::byte* stage(int rank, uint64_t turn) const;
 
-  /// One message between two ranks, in as many pieces as it takes. `copy(piece, stage, bytes)`
-  /// fills a stage or empties it; a location other than kStaged makes it one piece, for which the
-  /// sender waits.
+  /// One message between two ranks, in as many pieces as needed. `copy` fills a stage or empties
+  /// it. With a location other than kStaged it is one piece, and the sender waits until it is read.
   using CopyPiece = std::function<void(size_t begin, std::byte* stage, size_t bytes)>;
   void send(int to, const Posting& mine, size_t bytes, const CopyPiece& copy);
-  /// `copy_all` is called instead where the sender has posted a location.
+  /// Calls `copy_all` instead if the sender has posted a location.
   void receive(int from, const GroupCall& mine, size_t bytes, const CopyPiece& copy,
                const std::function<void(Location)>& copy_all);
 
@@ -98,4 +95,4 @@ class Board {
   GroupCall current_ = {};
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -6,7 +6,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr std::array kReduces = {"sum", "avg", "max", "min", "prod"};
@@ -15,7 +15,7 @@ constexpr std::array kKinds = {"all_reduce", "reduce",  "reduce_scatter", "all_g
                                "broadcast",  "scatter", "all_to_all",     "barrier",
                                "send",       "receive", "arena",          "sub_group"};
 
-/// What came over a wire may be anything.
+/// Bytes from the network may be anything.
 template <size_t N>
 const char* entry(const std::array<const char*, N>& names, uint8_t index) {
   return index < N ? names[index] : "?";
@@ -71,4 +71,4 @@ void check_same_call(const GroupCall& mine, const std::string& me, const GroupCa
                     " makes ", mine.text(), " and ", them, " makes ", other.text());
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace argosy {
+namespace argosy::comm {
 
 enum class Reduce : uint8_t { sum, avg, max, min, prod };
 
@@ -27,8 +27,8 @@ enum class CallKind : uint8_t {
   sub_group,
 };
 
-/// What a rank says about the call it makes. It goes in front of all data, so that ranks which do
-/// not make the same call find out.
+/// A rank's description of its call. It is sent ahead of all data, so that ranks notice when their
+/// calls differ.
 struct GroupCall {
   uint64_t sequence = 0;  // among the calls of the group, or of a pair for send and receive
   uint64_t count = 0;     // of elements
@@ -38,9 +38,9 @@ struct GroupCall {
   Reduce reduce = Reduce::sum;
   uint8_t reserved = 0;
 
-  /// What a backend does for it at the moment: the same, or a part.
+  /// The part of the call that the backend performs now, perhaps all of it.
   struct Step {
-    int32_t root = -1;  // among the ranks that do it
+    int32_t root = -1;  // numbered among the ranks of the step
     CallKind kind = CallKind::barrier;
     Reduce reduce = Reduce::sum;
     uint16_t reserved = 0;
@@ -49,7 +49,7 @@ struct GroupCall {
   Step step = {};
 
   bool operator==(const GroupCall&) const = default;
-  /// Between two ranks only.
+  /// Point to point.
   bool is_message() const { return kind == CallKind::send || kind == CallKind::receive; }
   /// "all_reduce 12: sum of 300 f32".
   std::string text() const;
@@ -64,4 +64,4 @@ const char* name(CallKind kind);
 void check_same_call(const GroupCall& mine, const std::string& me, const GroupCall& other,
                      const std::string& them);
 
-}  // namespace argosy
+}  // namespace argosy::comm

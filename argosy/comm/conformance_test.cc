@@ -8,7 +8,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_groups.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kLarge = 1'500'017;  // does not fit a stage at once
@@ -270,4 +270,4 @@ std::vector<std::tuple<std::string, int>> of_launcher() {
 INSTANTIATE_TEST_SUITE_P(Launched, Backends, testing::ValuesIn(of_launcher()), param_name);
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm

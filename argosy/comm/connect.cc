@@ -8,7 +8,7 @@
 #include "argosy/comm/rendezvous.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 /// Those of the meeting place, and a socket of our own that listens there.
@@ -18,7 +18,7 @@ std::unique_ptr<Rendezvous> find_ranks(Env& env, GroupOptions& options) {
   Descriptor socket = bind_to(own);
   start_listening(socket, own);
   own.port = port_of(socket);
-  options.ranks = rendezvous->meet(own, options.join_within);
+  options.ranks = rendezvous->meet(own, {options.join_within, options.patience, options.log});
   options.listen_fd = socket.release();
   return rendezvous;
 }
@@ -74,14 +74,17 @@ std::unique_ptr<Backend> connect_backend(Env& env, const GroupOptions& wanted) {
   const auto ranks = static_cast<int>(options.ranks.size());
   check<ConfigError>(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of ",
                      ranks, " endpoints, expected 0 to ", ranks - 1);
-  auto door = std::make_shared<Door>(listening_socket(options));
+  auto listener = std::make_shared<RankListener>(listening_socket(options));
   auto peers = std::make_unique<Peers>(env,
                                        PeersOptions{.rank = options.rank,
                                                     .ranks = options.ranks,
                                                     .job = options.job,
                                                     .join_within = options.join_within,
-                                                    .deadline = options.deadline},
-                                       std::move(door));
+                                                    .deadline = options.deadline,
+                                                    .patience = options.patience,
+                                                    .quiet = options.quiet,
+                                                    .log = options.log},
+                                       std::move(listener));
   return make_backend(options.backend, std::move(peers),
                       options.deterministic ? Order::ranks : Order::any, options.device);
 }
@@ -90,4 +93,4 @@ std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options) {
   return std::make_unique<Group>(connect_backend(env, options));
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -9,36 +9,35 @@
 
 #include "argosy/comm/backend.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// A library of others that moves data and adds: MPI, NCCL. One call at a time; none of these
-/// waits for another rank. They throw IoError with the library's own words.
+/// A third-party library that moves and adds data: MPI, NCCL. One call at a time. No function waits
+/// for another rank; all throw IoError with the library's own message.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Begins what call.step says, for at least one element. It is never avg, which is a sum that is
-  /// divided afterwards, and the memory of all_to_all does not overlap. Kinds without data are not
-  /// among them.
+  /// Starts call.step on at least one element. Never a kind without data, never avg (a sum that is
+  /// divided afterwards), and the memory of an all_to_all does not overlap.
   virtual void start(const Collective& work) = 0;
-  /// Whether that is over.
+  /// Whether the started call is complete.
   virtual bool done() = 0;
-  /// Others are lost: what was started will not end.
+  /// Ranks were lost: the started call will never complete.
   virtual void give_up() noexcept = 0;
 };
 
-/// What one rank can tell all others while a group is made.
+/// The bytes a rank can send to all others while the group is made.
 using Token = std::array<std::byte, 128>;
 
 struct EngineOptions {
   int rank = 0, ranks = 1;
   std::string device = {};
-  /// Everybody's, by rank; every rank calls it. Throws IoError as a call of a group does.
+  /// All tokens by rank; every rank calls it. Throws IoError like a call of the group.
   std::function<std::vector<Token>(const Token&)> exchange = {};
-  /// To be called now and then by who waits: throws IoError if there is no use in it.
+  /// Poll it while waiting: throws IoError once waiting is pointless.
   std::function<void()> look = {};
 };
 
-/// What libargosy_NAME.so gives. It links the library it is for, and nothing of argosy.
+/// What libargosy_NAME.so exports. It links its library and nothing of argosy.
 struct EngineModule {
   static constexpr uint32_t kInterface = 1;
   uint32_t interface = kInterface;
@@ -46,7 +45,8 @@ struct EngineModule {
   std::unique_ptr<Engine> (*open)(const EngineOptions& options) = nullptr;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm
 
 /// Defined by each module, found by this name.
-extern "C" __attribute__((visibility("default"))) const argosy::EngineModule argosy_engine_module;
+extern "C" __attribute__((visibility("default")))
+const argosy::comm::EngineModule argosy_engine_module;

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/percent.h"
 #include "argosy/comm/store.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 class FileStore final : public Store {
@@ -48,9 +49,7 @@ bool stays(char c) {
 }  // namespace
 
 std::string path_part(const std::string& text) {
-  std::string part;
-  for (const char c : text)
-    part += stays(c) ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  const std::string part = percent_escape(text, stays);
   // Neither this folder nor the one above.
   return part.starts_with('.') ? "%2E" + part.substr(1) : part;
 }
@@ -60,4 +59,4 @@ std::unique_ptr<Store> file_store(Env& env, const std::string& folder, const std
   return std::make_unique<FileStore>(env, folder + "/" + path_part(job));
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

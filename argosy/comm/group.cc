@@ -6,7 +6,7 @@
 #include "argosy/base/hash.h"
 #include "argosy/base/rng.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kFirstQueue = 64;
@@ -34,8 +34,8 @@ Group::Group(std::unique_ptr<Backend> backend, std::shared_ptr<Fate> fate)
       received_(static_cast<size_t>(size())) {}
 
 Group::~Group() {
-  std::unique_lock lock(mutex_);
-  settle(lock, started_);
+  const Lock lock(mutex_);
+  settle(started_);
   if (const std::string reason = fate_->reason(); !reason.empty()) backend_->abandon(reason);
   thread_.request_stop();
   changed_.notify_all();
@@ -66,18 +66,19 @@ void Group::make(Collective work) {
 
 /// Calls f without the lock; a failure is the group's end.
 template <class F>
-void Group::attempt(std::unique_lock<std::mutex>& lock, const F& call) {
+void Group::attempt(const F& call) {
   busy_ = true;
-  lock.unlock();
   std::exception_ptr failure;
-  try {
-    call();
-  } catch (const std::exception& e) {
-    fate_->seal(e.what());
-    backend_->abandon(e.what());
-    failure = std::current_exception();
+  {
+    const Unlocked open(mutex_);
+    try {
+      call();
+    } catch (const std::exception& e) {
+      fate_->seal(e.what());
+      backend_->abandon(e.what());
+      failure = std::current_exception();
+    }
   }
-  lock.lock();
   busy_ = false;
   failure_ = failure;
 }
@@ -85,10 +86,10 @@ void Group::attempt(std::unique_lock<std::mutex>& lock, const F& call) {
 /// Calls f when everything that was started before is over, and nobody else's call is.
 template <class F>
 void Group::exclusively(const F& call) {
-  std::unique_lock lock(mutex_);
-  settle(lock, started_);
-  changed_.wait(lock, [this] { return !busy_ || failure_ != nullptr; });
-  if (failure_ == nullptr) attempt(lock, call);
+  const Lock lock(mutex_);
+  settle(started_);
+  while (busy_ && failure_ == nullptr) changed_.wait(mutex_);
+  if (failure_ == nullptr) attempt(call);
   changed_.notify_all();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
@@ -102,10 +103,11 @@ void Group::barrier() { run({.call = {.kind = CallKind::barrier}}); }
 
 Work Group::start(const Collective& work) {
   validate(work.call);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (failure_ != nullptr) std::rethrow_exception(failure_);
   if (overlap_ && !thread_.joinable())
-    thread_ = std::jthread([this](const std::stop_token& stop) { make_started(stop); });
+    thread_ =
+        Thread("calls of a group", [this](const std::stop_token& stop) { make_started(stop); });
   if (started_ - finished_ == queue_.size()) {
     std::vector<Collective> larger(2 * queue_.size());
     for (uint64_t i = finished_; i < started_; ++i)
@@ -119,38 +121,39 @@ Work Group::start(const Collective& work) {
 }
 
 void Group::set_overlap(bool on) {
-  std::unique_lock lock(mutex_);
-  settle(lock, started_);
+  const Lock lock(mutex_);
+  settle(started_);
   overlap_ = on;
 }
 
 /// Makes the first call that was started and is not over.
-void Group::make_next(std::unique_lock<std::mutex>& lock) {
+void Group::make_next() {
   const Collective next = queue_[finished_ % queue_.size()];
-  attempt(lock, [&] { make(next); });
+  attempt([&] { make(next); });
   finished_ += failure_ == nullptr ? 1 : 0;
   changed_.notify_all();
 }
 
 void Group::make_started(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  const auto ready = [this] { return overlap_ && !busy_ && finished_ < started_; };
-  while (changed_.wait(lock, stop, ready) && failure_ == nullptr) make_next(lock);
+  const Lock lock(mutex_);
+  const auto ready = [this]()
+                         REQUIRES(mutex_) { return overlap_ && !busy_ && finished_ < started_; };
+  while (changed_.wait(mutex_, stop, ready) && failure_ == nullptr) make_next();
 }
 
 /// Until the call of this number is over, or the group is.
-void Group::settle(std::unique_lock<std::mutex>& lock, uint64_t number) {
+void Group::settle(uint64_t number) {
   while (finished_ < number && failure_ == nullptr) {
     if (overlap_ || busy_)
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     else
-      make_next(lock);
+      make_next();
   }
 }
 
 void Group::finish(uint64_t number) {
-  std::unique_lock lock(mutex_);
-  settle(lock, number);
+  const Lock lock(mutex_);
+  settle(number);
   if (finished_ < number) std::rethrow_exception(failure_);
 }
 
@@ -183,4 +186,4 @@ std::unique_ptr<Group> Group::sub_group(std::span<const int> ranks) {
   return group;
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

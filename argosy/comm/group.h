@@ -1,26 +1,26 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/mutex.h"
+#include "argosy/base/thread.h"
 #include "argosy/comm/backend.h"
 #include "argosy/comm/meeting_place.h"
 #include "argosy/net/endpoint.h"
+#include "argosy/net/tolerance.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 template <class T>
 concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> ||
@@ -28,8 +28,8 @@ concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> ||
 
 class Group;
 
-/// Why a group or one of its sub-groups has failed; what ends one ends its rank's part in all.
-/// Thread safety: full.
+/// Why a group or one of its sub-groups has failed. A failure of one fails this rank's part in all
+/// of them. Thread safety: full.
 class Fate {
  public:
   void seal(const std::string& reason) {
@@ -46,11 +46,11 @@ class Fate {
   std::string reason_ GUARDED_BY(mutex_);
 };
 
-/// A call under way. Calls of a group end in the order in which they were started.
+/// A started call. Calls of a group complete in the order they were started.
 class Work {
  public:
-  Work() = default;  // over
-  /// Throws what the call threw. Until it returns the call's memory must be left alone.
+  Work() = default;  // complete
+  /// Throws what the call threw. Do not touch the call's memory before it returns.
   void wait();
 
  private:
@@ -60,12 +60,12 @@ class Work {
   uint64_t number_ = 0;
 };
 
-/// The ranks of a job, or some of them, and this one's place among them. Every rank makes the same
-/// calls in the same order, with the same type and number of elements; sends and receives in the
-/// same order within each pair. A call throws ConfigError where ranks make different ones, and
-/// IoError naming a rank that has died, left, or not come before the deadline; the group is of no
-/// use then, and all later calls throw the same. To destroy it waits for what was started.
-/// Thread safety: full, but only the caller can keep the order the same on all ranks.
+/// The ranks of a job, or some of them, as seen by this one. Every rank must make the same calls in
+/// the same order, with the same type and number of elements; sends and receives in the same order
+/// within each pair. A call throws ConfigError if ranks make different ones, and IoError naming a
+/// rank that has died, left, or missed the deadline; after that every call throws the same. The
+/// destructor waits for started calls. Thread safety: full, but keeping the order of calls the same
+/// on all ranks is up to the caller.
 class Group {
  public:
   explicit Group(std::unique_ptr<Backend> backend,
@@ -80,8 +80,8 @@ class Group {
 
   /// Makes a call and waits for it. Calls are made by the functions below.
   void run(const Collective& work);
-  /// Lets a thread of the group make it. Without overlap it is made by who waits for it, or makes a
-  /// later call.
+  /// Queues a call for the group's thread. Without overlap it is made by whoever waits for it or
+  /// makes a later call.
   Work start(const Collective& work);
   void set_overlap(bool on);
 
@@ -105,11 +105,11 @@ class Group {
   void receive(std::span<T> data, int from);
   void barrier();
 
-  /// Zeroed memory of this rank's own, for as long as the group lives, that ranks of the same host
-  /// can see: calls on it need no copies. Every rank asks for as much.
+  /// Zeroed memory of this rank that other ranks of the host can map: calls on it need no copies.
+  /// It lives as long as the group. Every rank asks for the same size.
   std::span<std::byte> arena(size_t bytes);
-  /// A group of its own of these ranks of this one; every rank of this one calls it. Null on ranks
-  /// that are not among them. Its ranks are numbered as the list has them.
+  /// A new group of some ranks, numbered as listed. Every rank of this group calls it; those not
+  /// listed get null.
   std::unique_ptr<Group> sub_group(std::span<const int> ranks);
 
  private:
@@ -118,50 +118,55 @@ class Group {
   GroupCall numbered(GroupCall call);
   void make(Collective work);
   template <class F>
-  void attempt(std::unique_lock<std::mutex>& lock, const F& call);
+  void attempt(const F& call) REQUIRES(mutex_);
   template <class F>
   void exclusively(const F& call);
-  void make_next(std::unique_lock<std::mutex>& lock);
+  void make_next() REQUIRES(mutex_);
   void make_started(const std::stop_token& stop);
-  void settle(std::unique_lock<std::mutex>& lock, uint64_t number);
+  void settle(uint64_t number) REQUIRES(mutex_);
   void finish(uint64_t number);
 
   const std::unique_ptr<Backend> backend_;
-  const std::shared_ptr<Fate> fate_;  // of this one and its sub-groups
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::vector<Collective> queue_;        // a ring
-  uint64_t started_ = 0, finished_ = 0;  // calls that went through the queue
-  bool busy_ = false;                    // somebody makes a call
-  bool overlap_ = true;
-  std::exception_ptr failure_;
+  const std::shared_ptr<Fate> fate_;  // shared with its sub-groups
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Collective> queue_ GUARDED_BY(mutex_);  // a ring
+  // Calls that went through the queue:
+  uint64_t started_ GUARDED_BY(mutex_) = 0, finished_ GUARDED_BY(mutex_) = 0;
+  bool busy_ GUARDED_BY(mutex_) = false;  // a call is in progress
+  bool overlap_ GUARDED_BY(mutex_) = true;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
+  // Owned by whoever set busy_:
   uint64_t sequence_ = 0, sub_groups_ = 0;
   std::vector<uint64_t> sent_, received_;  // by peer
-  std::jthread thread_;                    // from the first start() on
+  Thread thread_;                          // from the first start() on
 };
 
 struct GroupOptions {
-  /// auto: shm where all ranks are on one host, tcp where each is on a host of its own, else
-  /// hierarchical. mpi and nccl are modules, which need not be there.
+  /// auto: shm if all ranks are on one host, tcp if no two are, else hierarchical. mpi and nccl are
+  /// optional modules.
   std::string backend = "auto";  // auto | shm | tcp | hierarchical | mpi | nccl
   int rank = 0;
-  std::vector<Endpoint> ranks = {};          // of all, the same list for everybody
-  std::optional<MeetingPlace> meeting = {};  // where `ranks` is empty: they are found there
-  std::optional<int> listen_fd = {};  // a socket that listens at ranks[rank]; is closed with it
-  std::string device = {};            // of nccl: its number; "": the first
-  std::string job = "default";        // those of another one are turned away
-  bool deterministic = false;         // sums in the order of ranks, also across hosts
-  Env::Duration join_within = std::chrono::minutes(5);  // for all to come
-  Env::Duration deadline = std::chrono::minutes(10);    // for each wait of a call
+  std::vector<Endpoint> ranks = {};                 // the same list on every rank
+  std::optional<MeetingPlace> meeting = {};         // if `ranks` is empty, to find them
+  std::optional<int> listen_fd = {};                // listens at ranks[rank]; the group closes it
+  std::string device = {};                          // for nccl, a number; "": the first
+  std::string job = "default";                      // ranks of other jobs are refused
+  bool deterministic = false;                       // sums in rank order, across hosts too
+  Env::Duration join_within = Tolerance().give_up;  // for all to come
+  Env::Duration deadline = Tolerance().give_up;     // for each wait of a call
+  Env::Duration patience = Tolerance().patience;    // longer waits are logged
+  Env::Duration quiet = Tolerance().quiet;          // a machine silent for so long is dead
+  std::function<void(const std::string&)> log = {};
 };
 
-/// Meets the others, who may come in any order. Throws IoError naming those who did not come, and
-/// ConfigError where ranks disagree about the job or its size, showing both sides.
+/// Meets the other ranks, in any order. Throws IoError naming those that did not come, and
+/// ConfigError with both sides if ranks disagree about the job or its size.
 std::unique_ptr<Group> connect_group(Env& env, const GroupOptions& options);
 
-/// Groups of `ranks` threads of this process.
-std::vector<std::unique_ptr<Group>> inproc_groups(
-    Env& env, int ranks, Env::Duration deadline = std::chrono::minutes(10));
+/// One group object for each of `ranks` threads of this process.
+std::vector<std::unique_ptr<Group>> inproc_groups(Env& env, int ranks,
+                                                  Env::Duration deadline = Tolerance().give_up);
 
 template <Element T>
 constexpr ElementType element_type() {
@@ -171,8 +176,8 @@ constexpr ElementType element_type() {
   return ElementType::i64;
 }
 
-/// Calls as values, for Group::run and start. Memory that is not said to be there on a rank may be
-/// empty there.
+/// Calls as values, for Group::run and start. A span that the comment limits to some ranks may be
+/// empty on the others.
 namespace calls {
 
 template <Element T>
@@ -232,7 +237,7 @@ Collective scatter(const Group& group, std::span<const T> all, std::span<T> mine
   return make<T>(CallKind::scatter, all, mine, mine.size(), root);
 }
 
-/// The same number of elements for each rank; `from` may be `to`.
+/// Equal parts for all ranks; `from` may be `to`.
 template <Element T>
 Collective all_to_all(const Group& group, std::span<const T> to, std::span<T> from) {
   const size_t each = to.size() / static_cast<size_t>(group.size());
@@ -290,4 +295,4 @@ void Group::receive(std::span<T> data, int from) {
   run(calls::receive(data, from));
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

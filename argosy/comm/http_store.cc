@@ -9,7 +9,7 @@
 #include "argosy/comm/store.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,4 +88,4 @@ std::unique_ptr<Store> http_store(const Endpoint& at, const std::string& job) {
   return std::make_unique<HttpStore>(at, job);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

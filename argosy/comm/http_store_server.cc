@@ -10,7 +10,7 @@
 
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kMost = size_t{1} << 20;  // bytes of a message
@@ -118,4 +118,4 @@ std::string HttpStoreServer::answer_to(const std::string& method, const std::str
   return found == texts_.end() ? response("404 Not Found") : response("200 OK", found->second);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

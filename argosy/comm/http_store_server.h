@@ -8,7 +8,7 @@
 #include "argosy/base/descriptor.h"
 #include "argosy/net/endpoint.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 /// Keeps texts by path for whoever asks by HTTP: PUT, GET (404 where there is none) and DELETE,
 /// one request per connection. Serves from a thread of its own until it is destroyed.
@@ -38,12 +38,12 @@ class HttpStoreServer {
   std::jthread thread_;  // the last member: it ends before the others do
 };
 
-/// A message of HTTP as far as it is needed here.
+/// The parts of an HTTP message that are needed here.
 struct HttpMessage {
   std::string first_line, body;
 };
 enum class HttpState : uint8_t { incomplete, complete, broken };
-/// Takes apart what has come so far; `closed`: nothing more will.
+/// Parses what has arrived so far; `closed`: nothing more will.
 HttpState parse_http(const std::string& bytes, bool closed, HttpMessage& message);
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -2,7 +2,7 @@
 #include "argosy/base/rng.h"
 #include "argosy/comm/test_rank_process.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(All, KilledRank, testing::Values("shm", "tcp", "hierarc
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -11,14 +11,14 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr auto kLook = 200ms;  // at most, before a look at the others and the clock
 
-/// What is left of a call and the bytes behind it.
+/// The unsent rest of a call and of the bytes behind it.
 struct Parts {
   Parts(void* call, std::byte* bytes, size_t size, size_t done) {
     const size_t of_call = std::min(done, sizeof(GroupCall)), of_bytes = done - of_call;
@@ -120,4 +120,4 @@ void Links::wait(size_t directions, size_t outgoing, const GroupCall& call, Env:
                 std::chrono::duration<double>(peers_.options().deadline).count(), " s");
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

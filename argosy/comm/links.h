@@ -9,10 +9,10 @@
 #include "argosy/base/descriptor.h"
 #include "argosy/comm/peers.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// Connections for data between ranks, made when they are first needed. Each message begins with
-/// its call, so that ranks which make different ones find out.
+/// Data connections between ranks, opened on first use. Each message begins with its call, so that
+/// ranks notice when their calls differ.
 class Links {
  public:
   explicit Links(Peers& peers)
@@ -26,16 +26,16 @@ class Links {
     int from;
     std::span<std::byte> bytes;
   };
-  /// Sends and receives all of it at once; at most one message to and from each rank.
+  /// Sends and receives everything concurrently; at most one message to and from each rank.
   void exchange(const GroupCall& call, std::span<const Outgoing> out, std::span<const Incoming> in);
 
  private:
-  /// A message on its way, in one direction.
+  /// A message in progress, in one direction.
   struct Direction {
     int rank = 0;
     std::byte* bytes = nullptr;
     size_t size = 0, done = 0;  // the call counts
-    GroupCall theirs = {};      // of what comes
+    GroupCall theirs = {};      // of an incoming message
     bool over() const { return done == size + sizeof(GroupCall); }
   };
 
@@ -50,4 +50,4 @@ class Links {
   std::vector<pollfd> polled_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -5,10 +5,9 @@
 
 #include "argosy/net/endpoint.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// Where ranks that do not know each other's addresses find them: files, or texts that rank 0 keeps
-/// for the others and serves by HTTP.
+/// How ranks find each other's addresses: through files, or through an HTTP store on rank 0.
 struct MeetingPlace {
   int ranks = 0;
   std::string folder = {};            // that all hosts see; "": by HTTP
@@ -16,4 +15,4 @@ struct MeetingPlace {
   std::string host = {};              // this rank's address; "": one of this machine's
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

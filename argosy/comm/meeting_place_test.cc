@@ -9,7 +9,7 @@
 #include "argosy/comm/store.h"
 #include "argosy/comm/test_rank_process.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -206,4 +206,4 @@ TEST(PathPart, KeepsNamesInsideTheirFolder) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -7,7 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/own_folder.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,4 +50,4 @@ const EngineModule& load_module(const std::string& name) {
                     folders[1].string(), "; ", remedy(name));
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

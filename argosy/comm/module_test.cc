@@ -9,7 +9,7 @@
 #include "argosy/comm/module_file.h"
 #include "argosy/comm/test_groups.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -155,4 +155,4 @@ TEST(Modules, RefuseAProcessThatTheyCannotServe) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm

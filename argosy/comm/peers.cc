@@ -17,7 +17,7 @@
 #include "argosy/base/rng.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,11 +27,8 @@ constexpr auto kLook = 20ms;   // between attempts
 constexpr auto kStuck = 1s;    // in a call, after which ranks compare theirs
 constexpr auto kCircle = 1s;   // that a circle must last, as what somebody tells is old
 constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
-// A host that is silent is given up after 2 + 3 x 2 seconds, or 6.5 s after kStuck, when it is
-// told.
-constexpr int kIdle = 2, kInterval = 2, kProbes = 3, kUnacknowledged = 6500;
 
-/// What ranks tell each other later.
+/// The messages of ranks after their hellos.
 struct Notice {
   enum Kind : uint32_t { stop = 1, leave = 2, stuck = 3, moving = 4 };
   Kind kind = stop;
@@ -55,13 +52,18 @@ void set_option(const Descriptor& socket, int level, int option, int value) {
   ::setsockopt(socket.get(), level, option, &value, sizeof(value));
 }
 
-/// A peer whose host is switched off sends nothing; the kernel asks for it.
-void notice_silence(const Descriptor& socket) {
+/// A peer whose host is switched off sends nothing; the kernel asks for it, and gives it up when
+/// nothing has been acknowledged for `quiet`.
+void notice_silence(const Descriptor& socket, Env::Duration quiet) {
+  constexpr int kProbes = 3;
+  const double seconds = std::chrono::duration<double>(quiet).count();
+  const int interval = std::max(1, static_cast<int>(seconds / (kProbes + 1)));
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdle);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kInterval);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, interval);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, interval);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledged);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(quiet).count()));
 }
 
 uint64_t hash_of(const std::vector<Endpoint>& endpoints) {
@@ -87,11 +89,11 @@ std::string in_seconds(Env::Duration time) {
 
 }  // namespace
 
-Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<Door> door,
+Peers::Peers(Env& env, PeersOptions options, std::shared_ptr<RankListener> listener,
              const std::function<void()>& meanwhile)
     : env_(env),
       options_(std::move(options)),
-      door_(std::move(door)),
+      listener_(std::move(listener)),
       nonce_(env.random()),
       peers_(options_.ranks.size()),
       news_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -146,6 +148,7 @@ uint64_t Peers::nonce(int rank) const {
 
 void Peers::meet_all(const std::function<void()>& meanwhile) {
   const Env::Time until = env_.now() + options_.join_within;
+  Reminder reminder(env_.now(), options_.patience);
   while (true) {
     call_lower_ranks();
     read_answers();
@@ -154,7 +157,10 @@ void Peers::meet_all(const std::function<void()>& meanwhile) {
     check();
     meanwhile();
     if (env_.now() >= until) name_missing();
-    wait_a_moment(door_->fd(), kLook);
+    if (options_.log && reminder.due(env_.now()))
+      options_.log(
+          fmt::format("rank {} of {} waits for {} to come", number(rank()), size(), missing()));
+    wait_a_moment(listener_->fd(), kLook);
   }
 }
 
@@ -164,18 +170,21 @@ bool Peers::complete() const {
   return true;
 }
 
-void Peers::name_missing() const {
-  std::string missing;
+std::string Peers::missing() const {
+  std::string names;
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && !peers_[static_cast<size_t>(peer)].greeted)
-      missing +=
-          fmt::format("{}rank {} ({})", missing.empty() ? "" : ", ", number(peer), place(peer));
-  fail<IoError>(missing, ": not there within ", in_seconds(options_.join_within), "; rank ", rank(),
-                " of ", size(), " of job '", options_.job, "' waited",
+      names += fmt::format("{}rank {} ({})", names.empty() ? "" : ", ", number(peer), place(peer));
+  return names;
+}
+
+void Peers::name_missing() const {
+  fail<IoError>(missing(), ": not there within ", in_seconds(options_.join_within), "; rank ",
+                rank(), " of ", size(), " of job '", options_.job, "' waited",
                 refused_.empty() ? "" : "; turned away: " + refused_);
 }
 
-/// Those that are not there yet are tried again.
+/// Retries those that are not there yet.
 void Peers::call_lower_ranks() {
   for (int lower = 0; lower < rank(); ++lower) {
     Peer& peer = peers_[static_cast<size_t>(lower)];
@@ -193,7 +202,7 @@ void Peers::read_answers() {
   for (int lower = 0; lower < rank(); ++lower) {
     Peer& peer = peers_[static_cast<size_t>(lower)];
     if (peer.greeted || peer.socket.get() < 0) continue;
-    Door::Guest answer{std::move(peer.socket), peer.hello, peer.received};
+    RankListener::Connection answer{std::move(peer.socket), peer.hello, peer.received};
     const bool usable = read_hello(answer);
     if (!usable) continue;  // its process ended before it answered: another may come
     peer.socket = std::move(answer.socket);
@@ -226,28 +235,29 @@ void Peers::let_in_higher_ranks() {
   const auto ours = [this](const Hello& hello) {
     return hello.group == options_.group && hello.purpose == Hello::watch;
   };
-  while (auto guest = door_->take(ours)) {
-    if (const std::string reason = objection(guest->hello); !reason.empty()) {
-      refuse(*guest, reason);
+  while (auto connection = listener_->take(ours)) {
+    if (const std::string reason = objection(connection->hello); !reason.empty()) {
+      refuse(*connection, reason);
       continue;
     }
     const Hello hello = own_hello(Hello::watch);
-    send_plain(guest->socket, &hello, sizeof(hello));
-    Peer& peer = peers_[static_cast<size_t>(guest->hello.rank)];
-    peer.socket = std::move(guest->socket);
-    peer.hello = guest->hello;
-    watch(guest->hello.rank);
+    send_plain(connection->socket, &hello, sizeof(hello));
+    Peer& peer = peers_[static_cast<size_t>(connection->hello.rank)];
+    peer.socket = std::move(connection->socket);
+    peer.hello = connection->hello;
+    watch(connection->hello.rank);
   }
 }
 
 /// Another job's processes are none of our business; those of this one must not disagree.
-void Peers::refuse(Door::Guest& guest, const std::string& reason) {
+void Peers::refuse(RankListener::Connection& connection, const std::string& reason) {
   Hello hello = own_hello(Hello::watch);
   copy_text(hello.refusal, reason);
-  send_plain(guest.socket, &hello, sizeof(hello));
+  send_plain(connection.socket, &hello, sizeof(hello));
   refused_ = reason;
-  const bool same_job = options_.job == guest.hello.job;
-  const bool twice = guest.hello.ranks == size() && guest.hello.endpoints == hello.endpoints;
+  const bool same_job = options_.job == connection.hello.job;
+  const bool twice =
+      connection.hello.ranks == size() && connection.hello.endpoints == hello.endpoints;
   argosy::check<ConfigError>(!same_job || twice, reason);
 }
 
@@ -256,7 +266,7 @@ void Peers::watch(int rank) {
   peer.greeted = true;
   peer.received = 0;
   peer.notice.resize(sizeof(Notice));
-  notice_silence(peer.socket);
+  notice_silence(peer.socket, options_.quiet);
   epoll_event event{.events = EPOLLIN, .data = {.u32 = static_cast<uint32_t>(rank)}};
   argosy::check<IoError>(::epoll_ctl(news_.get(), EPOLL_CTL_ADD, peer.socket.get(), &event) == 0,
                          "cannot watch ", name(rank), ": ", std::strerror(errno));
@@ -338,12 +348,32 @@ void Peers::look() {
   check();
   if (outer_ != nullptr) return outer_->look();
   const Env::Time now = env_.now();
-  if (!waiting_) waiting_ = now;
-  if (now < *waiting_ + kStuck) return;
+  if (!waiting_) waiting_.emplace(now, options_.patience);
+  if (now < waiting_->since() + kStuck) return;
   if (!told_) tell_stuck();
   told_ = true;
   compare_calls();
   check_circle(now);
+  speak_of_wait(now);
+}
+
+void Peers::speak_of_wait(Env::Time now) {
+  if (!options_.log || !waiting_->due(now)) return;
+  options_.log(fmt::format("rank {} has been in {} for {:.0f} s: {}", number(rank()), call_.text(),
+                           std::chrono::duration<double>(now - waiting_->since()).count(),
+                           awaited()));
+}
+
+/// Ranks that have not said they wait in the same call: they are elsewhere, or stopped.
+std::string Peers::awaited() const {
+  std::string names;
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::optional<GroupCall>& theirs = peers_[static_cast<size_t>(peer)].stuck_in;
+    const bool waits = theirs && !theirs->is_message() && theirs->sequence == call_.sequence;
+    const bool expected = call_.is_message() ? peer == call_.root : !waits;
+    if (peer != rank() && expected) names += (names.empty() ? "" : ", ") + name(peer);
+  }
+  return names.empty() ? "all ranks are in it, data are on their way" : "it waits for " + names;
 }
 
 void Peers::tell_stuck() const {
@@ -424,8 +454,8 @@ Descriptor Peers::open_link(int rank) {
   while (env_.now() < until) {
     look();
     if (rank > this->rank()) {
-      if (auto guest = door_->take(wanted)) return std::move(guest->socket);
-      wait_a_moment(door_->fd(), kLook);
+      if (auto connection = listener_->take(wanted)) return std::move(connection->socket);
+      wait_a_moment(listener_->fd(), kLook);
     } else if (auto socket = connect_within(options_.ranks[static_cast<size_t>(rank)], kTry)) {
       const Hello hello = own_hello(Hello::data);
       send_plain(*socket, &hello, sizeof(hello));
@@ -445,7 +475,7 @@ std::unique_ptr<Peers> Peers::sub_group(std::span<const int> ranks, uint64_t id)
     options.ranks.push_back(options_.ranks[static_cast<size_t>(each)]);
     options.numbers.push_back(number(each));
   }
-  return std::make_unique<Peers>(env_, std::move(options), door_, [&] {
+  return std::make_unique<Peers>(env_, std::move(options), listener_, [&] {
     check();
     for (const int each : ranks)
       argosy::check<IoError>(!has_left(each), name(each),
@@ -453,4 +483,4 @@ std::unique_ptr<Peers> Peers::sub_group(std::span<const int> ranks, uint64_t id)
   });
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -9,30 +9,33 @@
 
 #include "argosy/base/descriptor.h"
 #include "argosy/base/env.h"
+#include "argosy/base/reminder.h"
 #include "argosy/comm/call.h"
-#include "argosy/comm/door.h"
+#include "argosy/comm/handshake.h"
 #include "argosy/net/endpoint.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// What a rank needs to meet the others of a group.
+/// How a rank meets the others of a group.
 struct PeersOptions {
   int rank = 0;
   std::vector<Endpoint> ranks = {};
-  std::vector<int> numbers = {};  // what ranks are called; empty: as they are listed
+  std::vector<int> numbers = {};  // names of the ranks in messages; empty: their index
   std::string job = {};
   uint64_t group = 0;
-  Env::Duration join_within = {}, deadline = {};
+  // As in GroupOptions:
+  Env::Duration join_within = {}, deadline = {}, patience = {}, quiet = {};
+  std::function<void(const std::string&)> log = {};
 };
 
-/// A connection to every other rank of a group, by which each knows that the others live, and is
-/// told when one gives up. Data travel elsewhere. Not for several threads at once.
+/// A control connection to every other rank of a group: it shows that they live, and carries their
+/// reasons when they give up. Data use other connections. Thread safety: none.
 class Peers {
  public:
-  /// Meets the others. Throws as connect_group() does; `meanwhile` is called again and again and
-  /// throws if there is no use in waiting.
+  /// Meets the others. Throws as connect_group() does. Polls `meanwhile`, which throws once waiting
+  /// is pointless.
   Peers(
-      Env& env, PeersOptions options, std::shared_ptr<Door> door,
+      Env& env, PeersOptions options, std::shared_ptr<RankListener> listener,
       const std::function<void()>& meanwhile = [] {});
   ~Peers();  // leaves
   Peers(const Peers&) = delete;
@@ -44,47 +47,47 @@ class Peers {
   int size() const { return static_cast<int>(options_.ranks.size()); }
   /// "rank 1 (10.0.0.2:6070, process 4711)"
   std::string name(int rank) const;
-  /// A number that nobody else has, of the rank's part in this group.
+  /// A random number that identifies this membership of `rank` in this group.
   uint64_t nonce(int rank) const;
 
-  /// Of a group inside another one: lost ranks and different calls are found there as well, and
-  /// said in its terms. `outer` lives longer.
+  /// For a group inside another one: look() reports through `outer`, in its terms. `outer` must
+  /// outlive this.
   void set_outer(Peers& outer) { outer_ = &outer; }
-  /// The call that look() is about from now on; it is over.
+  /// The call that look() reports on from now on; the end of it.
   void begin(const GroupCall& call);
   void end();
-  /// Data have moved: whoever waits since then is not stuck.
+  /// Data have moved, so this rank is not stuck: restarts the clock of look().
   void moved();
-  /// To be called now and then by who waits for another rank: check(), and after a while ranks
-  /// tell each other what they are in, and throw ConfigError if those calls are not the same, or
-  /// messages that wait for each other in a circle.
+  /// Poll it while waiting for another rank. It calls check(); a rank that is stuck tells the
+  /// others its call, and throws ConfigError if theirs differs or messages wait for each other in a
+  /// circle. Long waits are logged with the ranks that hold them up.
   void look();
-  /// Throws IoError that names a rank which has died, or repeats what one has told. Does not block.
+  /// Throws IoError naming a rank that has died, or with the reason that one gave. Does not block.
   void check();
   bool has_left(int rank) const;
-  /// Readable when check() may have something to say.
+  /// Readable when check() may throw.
   int fd() const { return news_.get(); }
-  /// For a connection to `rank` that has ended in the middle of a call: throws IoError that says
-  /// why, as well as it is known.
+  /// A data connection to `rank` broke during a call: throws IoError with the reason, as far as it
+  /// is known.
   [[noreturn]] void explain_loss(int rank, const GroupCall& call);
-  /// All others stop with this reason.
+  /// Makes all others fail with this reason.
   void tell(const std::string& reason) noexcept;
 
-  /// A further connection, for data; the other rank opens it as well. Not blocking.
+  /// A non-blocking connection for data; the other rank must call it too.
   Descriptor open_link(int rank);
-  /// A part of this group; all of its ranks make it.
+  /// A group of some of these ranks; all of them make it.
   std::unique_ptr<Peers> sub_group(std::span<const int> ranks, uint64_t id);
 
  private:
   struct Peer {
     Descriptor socket = Descriptor();
     Hello hello = {};
-    bool greeted = false;  // it has answered, or came to us
+    bool greeted = false;  // its hello has arrived and was accepted
     size_t received = 0;   // bytes of the hello or of a notice
     std::vector<char> notice = {};
     bool left = false;
-    std::optional<GroupCall> stuck_in = {};  // a call that it has waited in for long
-    uint64_t sent = 0, heard = 0;            // messages to it and from it that are over
+    std::optional<GroupCall> stuck_in = {};  // the call in which it says it is stuck
+    uint64_t sent = 0, heard = 0;            // sequence of the last complete message
   };
 
   Hello own_hello(Hello::Purpose purpose) const;
@@ -92,16 +95,19 @@ class Peers {
   void call_lower_ranks();
   void read_answers();
   void let_in_higher_ranks();
-  void refuse(Door::Guest& guest, const std::string& reason);
+  void refuse(RankListener::Connection& connection, const std::string& reason);
   std::string objection(const Hello& hello) const;
   void watch(int rank);
   bool complete() const;
+  std::string missing() const;
   [[noreturn]] void name_missing() const;
   void read_news(int rank);
   void take_notice(int rank);
   void send_to_all(const void* bytes, size_t size) const noexcept;
   void tell_stuck() const;
   void compare_calls() const;
+  void speak_of_wait(Env::Time now);
+  std::string awaited() const;
   std::vector<int> circle() const;
   void check_circle(Env::Time now);
   std::string place(int rank) const;
@@ -109,19 +115,19 @@ class Peers {
 
   Env& env_;
   const PeersOptions options_;
-  const std::shared_ptr<Door> door_;
+  const std::shared_ptr<RankListener> listener_;
   const uint64_t nonce_;
   std::vector<Peer> peers_;
-  Descriptor news_;      // an epoll of all connections
-  std::string refused_;  // the last one that was turned away, and why
+  Descriptor news_;      // epoll over all connections
+  std::string refused_;  // why the last connection was refused
   std::string failure_;
   Peers* outer_ = nullptr;
   GroupCall call_ = {};
-  uint64_t begun_ = 0;                     // the last call of all ranks
-  std::optional<Env::Time> waiting_ = {};  // since then, in call_
-  bool told_ = false;                      // that we are stuck in call_
-  std::string circle_;                     // of messages that wait for each other, if any
+  uint64_t begun_ = 0;                    // the last call of all ranks
+  std::optional<Reminder> waiting_ = {};  // in call_
+  bool told_ = false;                     // the others know that we are stuck in call_
+  std::string circle_;                    // of messages waiting for each other, if any
   Env::Time circle_since_ = {};
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

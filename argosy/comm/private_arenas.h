@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace argosy {
+namespace argosy::comm {
 
 /// Arenas of a rank that shares no memory with others: zeroed, on cache lines.
 class PrivateArenas {
@@ -23,4 +23,4 @@ class PrivateArenas {
   std::vector<std::vector<std::byte>> all_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -8,7 +8,7 @@
 #include "argosy/base/denormals.h"
 #include "argosy/base/isa.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kCacheLine = 64;
@@ -133,4 +133,4 @@ Slices::Slices(size_t count, size_t parts, ElementType type) : count_(count) {
 
 size_t Slices::begin(size_t part) const { return std::min(count_, part * each_); }
 
-}  // namespace argosy
+}  // namespace argosy::comm

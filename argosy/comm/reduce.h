@@ -5,7 +5,7 @@
 
 #include "argosy/comm/call.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 /// outputs[..][i] = inputs[0][i] op inputs[1][i] op ..., in this order, so that everybody gets the
 /// same bits. With Reduce::avg the sum is divided by `divide_by`; integers are cut. An output may
@@ -28,4 +28,4 @@ struct Slices {
   size_t count_, each_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -8,12 +8,13 @@
 
 #include <array>
 #include <sstream>
-#include <thread>
 
 #include "argosy/base/error.h"
+#include "argosy/base/reminder.h"
+#include "argosy/base/thread.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -81,8 +82,9 @@ std::string Rendezvous::own_host() const {
   return address_of_this_machine();
 }
 
-std::vector<Endpoint> Rendezvous::meet(const Endpoint& own, Env::Duration within) {
-  const Env::Time until = env_.now() + within;
+std::vector<Endpoint> Rendezvous::meet(const Endpoint& own, const Wait& wait) {
+  const Env::Time until = env_.now() + wait.within;
+  Reminder reminder(env_.now(), wait.patience);
   if (rank_ == 0) {
     first_ = nonce_;
     store_->put(kFirst, first_);
@@ -91,8 +93,11 @@ std::vector<Endpoint> Rendezvous::meet(const Endpoint& own, Env::Duration within
   while (true) {
     rank_ == 0 ? collect() : follow(own);
     if (!all_.empty()) return all_;
-    if (env_.now() >= until) name_missing(within);
-    std::this_thread::sleep_for(kLook);
+    if (env_.now() >= until) name_missing(wait.within);
+    if (wait.log && reminder.due(env_.now()))
+      wait.log(fmt::format("rank {} of {} waits at {} for {}", rank_, place_.ranks, store_->place(),
+                           missing()));
+    sleep_for(kLook);
   }
 }
 
@@ -133,7 +138,7 @@ void Rendezvous::collect() {
 /// Rank 0: the reason why it stops.
 std::string Rendezvous::tell_all(const char* what, const std::string& reason) const {
   store_->put(kList, fmt::format("{} {} {}", first_, what, reason));
-  std::this_thread::sleep_for(kLinger);
+  sleep_for(kLinger);
   return reason;
 }
 
@@ -170,16 +175,19 @@ void Rendezvous::take_list(const std::string& list) {
   all_ = std::move(all);
 }
 
-void Rendezvous::name_missing(Env::Duration within) const {
-  std::string missing;
+std::string Rendezvous::missing() const {
+  std::string names;
   for (int rank = 0; rank < place_.ranks; ++rank)
     if (rank != rank_ && !is_here(rank))
-      missing += fmt::format("{}rank {}", missing.empty() ? "" : ", ", rank);
+      names += fmt::format("{}rank {}", names.empty() ? "" : ", ", rank);
+  return names.empty() ? "rank 0's list" : names;
+}
+
+void Rendezvous::name_missing(Env::Duration within) const {
   const std::string reason = fmt::format(
-      "{}: not there within {:g} s; rank {} of {} of job '{}' waited at {}",
-      missing.empty() ? "rank 0's list" : missing, std::chrono::duration<double>(within).count(),
-      rank_, place_.ranks, job_, store_->place());
+      "{}: not there within {:g} s; rank {} of {} of job '{}' waited at {}", missing(),
+      std::chrono::duration<double>(within).count(), rank_, place_.ranks, job_, store_->place());
   fail<IoError>(rank_ == 0 ? tell_all(kMissing, reason) : reason);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,10 +11,10 @@
 #include "argosy/comm/meeting_place.h"
 #include "argosy/comm/store.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// One rank at a meeting place. Every rank answers to a number that rank 0 has drawn, so that what
-/// an earlier job has left there is not taken for this one's.
+/// One rank at a meeting place. Rank 0 draws a number that every rank must repeat, so that entries
+/// left by an earlier job are not taken for this one's.
 class Rendezvous {
  public:
   /// Throws IoError where rank 0 cannot serve.
@@ -24,10 +25,14 @@ class Rendezvous {
 
   /// This rank's address, without port.
   std::string own_host() const;
-  /// The addresses of all ranks when each has told its own, in any order. Throws IoError naming
-  /// those who do not come in time, and ConfigError where ranks disagree about their number or one
-  /// is there twice.
-  std::vector<Endpoint> meet(const Endpoint& own, Env::Duration within);
+  struct Wait {
+    Env::Duration within, patience;  // waits longer than `patience` are logged
+    std::function<void(const std::string&)> log = {};
+  };
+  /// Publishes this rank's address and returns those of all, by rank. Throws IoError naming those
+  /// that do not come in time, and ConfigError if ranks disagree on their number or one is there
+  /// twice.
+  std::vector<Endpoint> meet(const Endpoint& own, const Wait& wait);
 
  private:
   struct Entry {
@@ -42,6 +47,7 @@ class Rendezvous {
   std::string tell_all(const char* what, const std::string& reason) const;
   void follow(const Endpoint& own);
   void take_list(const std::string& list);
+  std::string missing() const;
   [[noreturn]] void name_missing(Env::Duration within) const;
 
   Env& env_;
@@ -54,4 +60,4 @@ class Rendezvous {
   std::vector<Endpoint> all_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

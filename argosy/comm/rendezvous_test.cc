@@ -6,7 +6,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_groups.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,9 +39,12 @@ TEST(Rendezvous, NamesThoseWhoDoNotCome) {
   const auto env = real_env();
   TestRanks test(4);
   std::vector<std::string> texts(4);
+  RankLog log;
   on_threads(4, [&](int rank) {
     GroupOptions options = test.options(rank);
     options.join_within = 300ms;
+    options.patience = 100ms;
+    options.log = log.writer();
     if (rank == 1 || rank == 3)
       ::close(*options.listen_fd);
     else
@@ -51,6 +54,8 @@ TEST(Rendezvous, NamesThoseWhoDoNotCome) {
                               test.endpoints[3].text() + "): not there within 0.3 s";
   EXPECT_TRUE(has(texts[0], missing)) << texts[0];
   EXPECT_TRUE(has(texts[2], missing)) << texts[2];
+  EXPECT_TRUE(has(log.text(), "rank 0 of 4 waits for rank 1 (" + test.endpoints[1].text()))
+      << log.text();
 }
 
 TEST(Rendezvous, ShowsBothSidesOfRanksThatDisagreeAboutTheirNumber) {
@@ -149,4 +154,4 @@ TEST(Rendezvous, RefusesARankOutsideOfTheList) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm

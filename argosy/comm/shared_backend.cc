@@ -5,7 +5,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kSmall = 8192;   // bytes that every rank adds for itself, to meet once only
@@ -278,4 +278,4 @@ void SharedBackend::receive(const Collective& work) {
       [&](Location at) { copy_bytes(work.out, seen(from, at), bytes_of(work)); });
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -8,7 +8,7 @@
 #include "argosy/comm/board.h"
 #include "argosy/comm/reduce.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 /// The calls of ranks that share a board. Where a rank's memory can be seen by the others it is
 /// read and written in place, else it goes through the rank's stage. Sums are always in the order
@@ -24,9 +24,9 @@ class SharedBackend : public Backend {
  protected:
   SharedBackend(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience);
 
-  /// Where others can see this memory of ours; kStaged: they cannot.
+  /// Where others can read this memory of ours; kStaged: nowhere.
   virtual Location location_of(const std::byte* memory) const = 0;
-  /// Where we see memory that a rank has posted.
+  /// Our address of memory that a rank has posted.
   virtual std::byte* seen(int rank, Location at) const = 0;
 
   Board& board() { return board_; }
@@ -68,4 +68,4 @@ class SharedBackend : public Backend {
   std::vector<std::byte*> outputs_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -12,7 +12,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,8 +109,8 @@ std::shared_ptr<std::byte> SharedMemory::make(size_t bytes) {
 namespace {
 
 /// One byte that carries a descriptor.
-struct Parcel {
-  Parcel() {
+struct RightsMessage {
+  RightsMessage() {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = control;
@@ -127,14 +127,14 @@ struct Parcel {
 
 void SharedMemory::hand_out(const Descriptor& memory) const {
   for (const Descriptor& member : members_) {
-    Parcel parcel;
-    cmsghdr* const rights = CMSG_FIRSTHDR(&parcel.message);
+    RightsMessage sent;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&sent.message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(int));
     const int fd = memory.get();
     std::memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-    if (::sendmsg(member.get(), &parcel.message, MSG_NOSIGNAL) == 1) continue;
+    if (::sendmsg(member.get(), &sent.message, MSG_NOSIGNAL) == 1) continue;
     peers_.check();
     require(false, "sendmsg");
   }
@@ -143,9 +143,9 @@ void SharedMemory::hand_out(const Descriptor& memory) const {
 Descriptor SharedMemory::take() const {
   Descriptor memory;
   wait_until(peers_, first_.get(), "rank 0 to make it", [&] {
-    Parcel parcel;
-    if (::recvmsg(first_.get(), &parcel.message, MSG_CMSG_CLOEXEC) != 1) return false;
-    const cmsghdr* const rights = CMSG_FIRSTHDR(&parcel.message);
+    RightsMessage sent;
+    if (::recvmsg(first_.get(), &sent.message, MSG_CMSG_CLOEXEC) != 1) return false;
+    const cmsghdr* const rights = CMSG_FIRSTHDR(&sent.message);
     check<IoError>(rights != nullptr && rights->cmsg_type == SCM_RIGHTS,
                    "shared memory: rank 0 has sent none");
     int fd = -1;
@@ -156,4 +156,4 @@ Descriptor SharedMemory::take() const {
   return memory;
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -7,11 +7,10 @@
 #include "argosy/base/descriptor.h"
 #include "argosy/comm/peers.h"
 
-namespace argosy {
+namespace argosy::comm {
 
-/// Gives the ranks of one host memory that all of them see. It has no name: rank 0 makes it and
-/// hands it to the others over a socket, and nothing is left of it when all are gone, whatever
-/// ended them.
+/// Memory shared by the ranks of one host. It has no name: rank 0 makes it and passes a descriptor
+/// to the others over a socket, so nothing is left when all ranks are gone, however they end.
 class SharedMemory {
  public:
   /// Every rank of `peers` makes one. Throws IoError.
@@ -30,4 +29,4 @@ class SharedMemory {
   Descriptor first_;                 // of the others: rank 0
 };
 
-}  // namespace argosy
+}  // namespace argosy::comm

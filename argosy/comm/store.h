@@ -7,18 +7,18 @@
 #include "argosy/base/env.h"
 #include "argosy/net/endpoint.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 /// Texts under names that all ranks of a job can read and write. Not for several threads at once.
 class Store {
  public:
   virtual ~Store() = default;
-  /// Nothing as well where the store itself is not there yet.
+  /// Also empty while the store itself does not exist yet.
   virtual std::optional<std::string> find(const std::string& name) = 0;
-  /// False: the store is not there yet.
+  /// False while the store does not exist yet.
   virtual bool put(const std::string& name, const std::string& text) = 0;
   virtual void remove(const std::string& name) = 0;
-  /// Where it is, for messages.
+  /// Its location, for messages.
   virtual std::string place() const = 0;
 };
 
@@ -31,4 +31,4 @@ std::unique_ptr<Store> http_store(const Endpoint& at, const std::string& job);
 /// A job's or name's text as a part of a path: letters, digits, '.', '-' and '_' stay as they are.
 std::string path_part(const std::string& text);
 
-}  // namespace argosy
+}  // namespace argosy::comm

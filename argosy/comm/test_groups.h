@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -11,12 +13,13 @@
 #include <vector>
 
 #include "argosy/base/descriptor.h"
+#include "argosy/base/mutex.h"
 #include "argosy/comm/group.h"
-#include "argosy/net/env.h"
 #include "argosy/net/sockets.h"
+#include "argosy/world/env.h"
 
 /// Groups of threads for tests, by any backend.
-namespace argosy {
+namespace argosy::comm {
 
 /// Sockets that listen on loopback, one per rank, `per_host` of them on each "host".
 struct TestRanks {
@@ -43,11 +46,42 @@ struct TestRanks {
   std::vector<Endpoint> endpoints;
 };
 
+/// What ranks log. Thread safety: full.
+class RankLog {
+ public:
+  std::function<void(const std::string&)> writer() {
+    return [this](const std::string& line) {
+      const Lock lock(mutex_);
+      text_ += line + "\n";
+      changed_.notify_all();
+    };
+  }
+  std::string text() const {
+    const Lock lock(mutex_);
+    return text_;
+  }
+  /// Waits until each of these has been logged; false if that takes too long.
+  bool await(const std::vector<std::string>& parts) {
+    const Lock lock(mutex_);
+    return changed_.wait_for(mutex_, std::chrono::seconds(60), [&]() REQUIRES(mutex_) {
+      return std::ranges::all_of(parts, [&](const std::string& part) REQUIRES(mutex_) {
+        return text_.find(part) != std::string::npos;
+      });
+    });
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::string text_ GUARDED_BY(mutex_);
+};
+
 /// Calls f(rank) on a thread each and throws the first exception, by rank.
 inline void on_threads(int ranks, const std::function<void(int)>& f) {
   std::vector<std::exception_ptr> failures(static_cast<size_t>(ranks));
   {
     std::vector<std::jthread> threads;
+    threads.reserve(static_cast<size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&f, &failures, rank] {
         try {
@@ -116,4 +150,4 @@ inline void on_group(
   });
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

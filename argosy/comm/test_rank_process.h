@@ -10,7 +10,7 @@
 #include "argosy/base/rng.h"
 #include "argosy/comm/test_groups.h"
 
-namespace argosy {
+namespace argosy::comm {
 
 /// A rank in a process of its own, which does `work`. It writes a byte when it is connected, and
 /// what it throws.
@@ -121,4 +121,4 @@ inline void kill_at_random(const RankProcess::Work& work) {
   }
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

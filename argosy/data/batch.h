@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "argosy/base/rows.h"
+#include "argosy/base/key.h"
+#include "argosy/base/trained.h"
 #include "argosy/tensor/tensor.h"
 
 namespace argosy {
@@ -17,15 +17,16 @@ struct FileMark {
   uint64_t lines = 0;  // that are done with; kWhole: all of them
 };
 
-/// Where an instance came from, for an audit.
+/// The origin of an instance, for an audit.
 struct Origin {
   uint32_t file = 0;
   uint64_t line = 0;
 };
 
-/// What a communicator keeps with a batch from its fetch to its commit.
-struct Carried {
-  virtual ~Carried() = default;
+/// Side columns of a key set, by key; empty where nobody asks for them.
+struct KeyColumns {
+  std::vector<uint32_t> counts;      // occurrences in the batch
+  std::vector<float> shows, clicks;  // summed over them
 };
 
 /// The baton. One Batch travels reader -> fetch -> compute -> commit -> reader, has exactly one
@@ -35,16 +36,18 @@ struct Batch {
   Feeds feeds;        // inputs and labels from the reader, rows and parameters from fetch
 
   // From the reader:
-  size_t size = 0;                     // instances
-  std::vector<std::vector<Key>> keys;  // by key set of the layout: each key once
-  std::vector<FileMark> marks;         // of every file that it took lines from
-  std::vector<Origin> origins;         // of each instance, in an audit only
+  size_t size = 0;                      // instances
+  std::vector<std::vector<Key>> keys;   // by key set of the layout: each key once
+  std::vector<KeyColumns> key_columns;  // by key set; none where no table asks for any
+  std::vector<FileMark> marks;          // of every file that it took lines from
+  std::vector<Origin> origins;          // of each instance, in an audit only
 
-  // From compute, good until commit: by table the gradient, by state the next value.
-  std::vector<std::span<const float>> grads;
+  // From compute, good until commit: gradients by parameter, and of the rows by table; by state the
+  // next value.
+  std::vector<std::span<const float>> grads, row_grads;
   std::vector<Tensor> next_states;
-
-  std::unique_ptr<Carried> carried;  // from fetch
+  Trained trained;        // with this batch
+  bool replayed = false;  // an earlier process of this worker has pushed it
 
   /// Exchanges what readers fill, and leaves the rest where it is.
   void swap_content(Batch& reader);

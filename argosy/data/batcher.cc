@@ -1,10 +1,10 @@
 #include "argosy/data/batcher.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
+#include "argosy/data/key_columns.h"
 
 namespace argosy {
 namespace {
@@ -29,40 +29,26 @@ int64_t width_of(const ColumnFeed& feed) {
 
 const char* kind_name(SlotKind kind) { return kind == SlotKind::ids ? "ids" : "floats"; }
 
+/// Instances that were read before anybody knew that this is a label.
+void check_labels(const ColumnFeed& feed, const Tensor& labels) {
+  const auto check_all = [&](auto values) {
+    const auto bad = std::ranges::find_if(values, [](auto v) { return v != 0 && v != 1; });
+    check<DataError>(bad == values.end(), "label '", feed.input, "' of instance ",
+                     bad - values.begin(), " of a batch is ", bad == values.end() ? 0 : *bad,
+                     ", expected 0 or 1 for log loss");
+  };
+  if (feed.dtype == DType::f32)
+    check_all(labels.as<float>());
+  else
+    check_all(labels.as<int64_t>());
+}
+
 template <class From, class To>
 void convert(std::span<const From> from, std::span<To> to) {
   for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<To>(from[i]);
 }
 
 }  // namespace
-
-void Batcher::Numbering::begin(size_t most_keys) {
-  const size_t wanted = std::bit_ceil(std::max<size_t>(2 * most_keys, 64));
-  if (entries_.size() < wanted) {
-    entries_.assign(wanted, {});
-    shift_ = 64 - std::countr_zero(wanted);
-    epoch_ = 0;
-  }
-  if (++epoch_ == 0) {  // wrapped round: old marks would count again
-    std::ranges::fill(entries_, Entry{});
-    epoch_ = 1;
-  }
-}
-
-inline int32_t Batcher::Numbering::number(Key key, std::vector<Key>& keys) {
-  constexpr uint64_t kGoldenRatio =
-      0x9E3779B97F4A7C15;  // the top bits of the product are well mixed
-  const size_t mask = entries_.size() - 1;
-  for (size_t at = (key * kGoldenRatio) >> shift_;; at = (at + 1) & mask) {
-    Entry& entry = entries_[at];
-    if (entry.epoch != epoch_) {
-      entry = {key, epoch_, static_cast<int32_t>(keys.size())};
-      keys.push_back(key);
-      return entry.number;
-    }
-    if (entry.key == key) return entry.number;
-  }
-}
 
 Batcher::Batcher(BatchLayout layout, std::span<const SlotSpec> slots)
     : layout_(std::move(layout)), numberings_(layout_.key_sets) {
@@ -128,6 +114,7 @@ void Batcher::fill(const Columns& columns, Batch& out) {
       fill_flat_index(feed, index_slots_[i], columns, out);
     }
   }
+  fill_key_columns(layout_, out);
 }
 
 void Batcher::fill_column(const ColumnFeed& feed, size_t slot, const Columns& columns,
@@ -146,6 +133,7 @@ void Batcher::fill_column(const ColumnFeed& feed, size_t slot, const Columns& co
     from([&](auto values) { convert(values, to.as<float>()); });
   else
     from([&](auto values) { convert(values, to.as<int64_t>()); });
+  if (feed.binary) check_labels(feed, to);
 }
 
 void Batcher::fill_index(const IndexFeed& feed, const Slots& slots, const Columns& columns,
@@ -153,7 +141,7 @@ void Batcher::fill_index(const IndexFeed& feed, const Slots& slots, const Column
   const size_t rows = columns.rows(), n_slots = slots.size();
   Tensor& index = out.feeds[feed.index];
   index.renew({static_cast<int64_t>(rows), static_cast<int64_t>(n_slots)}, DType::i32);
-  Numbering& numbering = numberings_[feed.key_set];
+  KeyNumbering& numbering = numberings_[feed.key_set];
   std::vector<Key>& keys = out.keys[feed.key_set];
   for (size_t s = 0; s < n_slots; ++s) {
     const std::span<const uint64_t> ids = columns.ids(slots[s]);
@@ -173,7 +161,7 @@ void Batcher::fill_flat_index(const IndexFeed& feed, const Slots& slots, const C
   index.renew({static_cast<int64_t>(ids)}, DType::i32);
   Tensor& offsets = out.feeds[feed.offsets];
   offsets.renew({static_cast<int64_t>(rows * n_slots + 1)}, DType::i32);
-  Numbering& numbering = numberings_[feed.key_set];
+  KeyNumbering& numbering = numberings_[feed.key_set];
   std::vector<Key>& keys = out.keys[feed.key_set];
   int32_t* to = index.as<int32_t>().data();
   int32_t* start = offsets.as<int32_t>().data();

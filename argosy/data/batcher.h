@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "argosy/base/key_numbering.h"
 #include "argosy/data/batch.h"
 #include "argosy/data/columns.h"
 #include "argosy/data/layout.h"
@@ -22,22 +23,6 @@ class Batcher {
   void fill(const Columns& columns, Batch& out);
 
  private:
-  /// Numbers of keys, forgotten at once by a new epoch: no clearing between batches.
-  class Numbering {
-   public:
-    void begin(size_t most_keys);
-    int32_t number(Key key, std::vector<Key>& keys);
-
-   private:
-    struct Entry {
-      Key key;
-      uint32_t epoch;
-      int32_t number;
-    };
-    std::vector<Entry> entries_;
-    int shift_ = 64;
-    uint32_t epoch_ = 0;
-  };
   using Slots = std::vector<size_t>;  // numbers of slots of the data
 
   void fill_column(const ColumnFeed& feed, size_t slot, const Columns& columns, Batch& out) const;
@@ -49,7 +34,7 @@ class Batcher {
   std::vector<size_t> column_slots_;
   std::vector<Slots> index_slots_;
   std::vector<size_t> same_as_;  // by index: an earlier one with the same content, or itself
-  std::vector<Numbering> numberings_;
+  std::vector<KeyNumbering> numberings_;
 };
 
 }  // namespace argosy

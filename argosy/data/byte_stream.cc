@@ -17,7 +17,7 @@ namespace {
 
 class FileStream final : public ByteStream {
  public:
-  explicit FileStream(const std::string& path) : path_(path), file_(open_for_reading(path)) {
+  FileStream(const std::string& path, Descriptor file) : path_(path), file_(std::move(file)) {
     posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
 
@@ -37,6 +37,39 @@ class FileStream final : public ByteStream {
   std::string path_;
   Descriptor file_;
   size_t offset_ = 0;
+};
+
+/// A FIFO, a device: what may give nothing for long.
+class SlowStream final : public ByteStream {
+ public:
+  SlowStream(const std::string& path, Descriptor file, const SourceOptions& options,
+             const std::stop_token& stop)
+      : file_(std::move(file)), watch_(path, options, stop) {}
+
+  size_t read(std::span<char> into) override {
+    // Before the first writer has come a read would say that this is the end.
+    if (!begun_) wait();
+    begun_ = true;
+    while (true) {
+      const ssize_t n = ::read(file_.get(), into.data(), into.size());
+      if (n >= 0) {
+        watch_.gave();
+        return static_cast<size_t>(n);
+      }
+      check<IoError>(errno == EAGAIN || errno == EINTR, name(), ": ", std::strerror(errno));
+      wait();
+    }
+  }
+  const std::string& name() const override { return watch_.source(); }
+
+ private:
+  void wait() {
+    while (!watch_.wait({file_.get()})) continue;
+  }
+
+  Descriptor file_;
+  SourceWatch watch_;
+  bool begun_ = false;
 };
 
 class MemoryStream final : public ByteStream {
@@ -80,8 +113,11 @@ class PeekedStream final : public ByteStream {
 
 }  // namespace
 
-std::unique_ptr<ByteStream> open_file(const std::string& path) {
-  return unpack(std::make_unique<FileStream>(path));
+std::unique_ptr<ByteStream> open_file(const std::string& path, const SourceOptions& options,
+                                      const std::stop_token& stop) {
+  OpenFile file = open_for_reading(path);
+  if (file.plain) return unpack(std::make_unique<FileStream>(path, std::move(file.fd)));
+  return unpack(std::make_unique<SlowStream>(path, std::move(file.fd), options, stop));
 }
 
 std::unique_ptr<ByteStream> unpack(std::unique_ptr<ByteStream> packed) {
@@ -123,13 +159,14 @@ std::vector<std::byte> read_all(ByteStream& stream) {
   return bytes;
 }
 
-Descriptor open_for_reading(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+OpenFile open_for_reading(const std::string& path) {
+  // To open a FIFO would block until somebody writes to it.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   check<IoError>(file.get() >= 0, path, ": ", std::strerror(errno));
   struct stat status {};
   check<IoError>(fstat(file.get(), &status) == 0, path, ": ", std::strerror(errno));
   check<IoError>(!S_ISDIR(status.st_mode), path, ": is a folder, expected a file");
-  return file;
+  return {std::move(file), S_ISREG(status.st_mode)};
 }
 
 }  // namespace argosy

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "argosy/base/descriptor.h"
+#include "argosy/data/source_watch.h"
 
 namespace argosy {
 
@@ -23,7 +25,9 @@ class ByteStream {
 /// A file, unpacked if its content (not its name) is gzip, of one or more members, or zstd. Throws
 /// IoError where it cannot be read, or is a folder; read() throws DataError with the file's offset
 /// where the packed bytes are damaged or cut off.
-std::unique_ptr<ByteStream> open_file(const std::string& path);
+/// A FIFO that nobody writes to is spoken of, and waited for until the token is stopped.
+std::unique_ptr<ByteStream> open_file(const std::string& path, const SourceOptions& options = {},
+                                      const std::stop_token& stop = {});
 
 /// The same for any stream.
 std::unique_ptr<ByteStream> unpack(std::unique_ptr<ByteStream> packed);
@@ -33,7 +37,12 @@ std::unique_ptr<ByteStream> memory_stream(std::vector<std::byte> bytes, std::str
 
 std::vector<std::byte> read_all(ByteStream& stream);
 
-/// Opens for reading, closed in children. Throws IoError for what is no readable file.
-Descriptor open_for_reading(const std::string& path);
+/// A file that is open, closed in children.
+struct OpenFile {
+  Descriptor fd;
+  bool plain;  // else it may have nothing to read yet, and is not waited for
+};
+/// Throws IoError for what is no readable file.
+OpenFile open_for_reading(const std::string& path);
 
 }  // namespace argosy

@@ -4,7 +4,9 @@
 #include <cassert>
 #include <limits>
 #include <set>
+#include <sstream>
 
+#include "argosy/base/call.h"
 #include "argosy/base/error.h"
 
 namespace argosy {
@@ -26,6 +28,7 @@ void check_slots(std::span<const SlotSpec> slots) {
   check<ConfigError>(!slots.empty(), "expected at least one slot");
   std::set<std::string_view> names;
   for (const SlotSpec& slot : slots) {
+    check<ConfigError>(is_plain_name(slot.name), "slot '", slot.name, "': ", kPlainName);
     check<ConfigError>(names.insert(slot.name).second, "slot '", slot.name, "' is declared twice");
     check<ConfigError>(slot.width == 0 || slot.empty != EmptySlot::empty, "slot '", slot.name,
                        "' has ", slot.width, " values per instance and cannot stay empty");
@@ -42,6 +45,7 @@ Columns::Columns(std::vector<SlotSpec> slots) : slots_(std::move(slots)) {
     column.empty = slot.empty;
     column.width = slot.width;
     column.limit = slot.limit;
+    column.binary = slot.binary;
   }
   grow_rows();
 }
@@ -70,8 +74,9 @@ std::optional<std::string> Columns::commit() {
       rollback();
       return reason;
     }
-    if (column.limit == 0) continue;
-    if (auto reason = id_beyond_limit(slot)) [[unlikely]] {
+    if (column.limit == 0 && !column.binary) continue;
+    auto reason = column.binary ? no_label(slot) : id_beyond_limit(slot);
+    if (reason) [[unlikely]] {
       rollback();
       return reason;
     }
@@ -113,6 +118,21 @@ std::optional<std::string> Columns::id_beyond_limit(size_t slot) const {
       return "slot '" + slots_[slot].name + "': id " + std::to_string(column.ids[i]) +
              " is beyond its table of " + std::to_string(column.limit) + " rows";
   return std::nullopt;
+}
+
+std::optional<std::string> Columns::no_label(size_t slot) const {
+  const Column& column = columns_[slot];
+  const auto refused = [&](const auto* values) -> std::optional<std::string> {
+    for (size_t i = column.committed; i < column.size; ++i)
+      if (values[i] != 0 && values[i] != 1) [[unlikely]] {
+        std::ostringstream reason;
+        reason << "label '" << slots_[slot].name << "' is " << values[i]
+               << ", expected 0 or 1 for log loss";
+        return reason.str();
+      }
+    return std::nullopt;
+  };
+  return column.kind == SlotKind::ids ? refused(column.ids.get()) : refused(column.floats.get());
 }
 
 void Columns::rollback() {

@@ -11,7 +11,7 @@ namespace argosy {
 
 enum class SlotKind : uint8_t { ids, floats };
 
-/// What happens to an instance that has no value in a slot: it is a bad line, it gets zeros, or
+/// The treatment of an instance without a value in a slot: it is a bad line, it gets zeros, or
 /// the slot stays empty (only where the width is 0).
 enum class EmptySlot : uint8_t { error, pad, empty };
 
@@ -21,13 +21,14 @@ struct SlotSpec {
   SlotKind kind = SlotKind::ids;
   size_t width = 0;  // values per instance; 0 = any number of them
   EmptySlot empty = EmptySlot::error;
-  uint64_t limit = 0;  // ids of this size and above make a line bad; 0: any id will do
+  uint64_t limit = 0;   // ids of this size and above make a line bad; 0: any id will do
+  bool binary = false;  // a label of log loss: anything but 0 and 1 makes a line bad
 };
 
 /// Throws ConfigError for no slot at all, a repeated name, or a fixed width that may be empty.
 void check_slots(std::span<const SlotSpec> slots);
 
-/// What parsing gives: the values of each slot one after the other, for all instances. Memory is
+/// Parsed instances: the values of each slot one after the other, for all instances. Memory is
 /// kept by clear(), so a steady state allocates nothing. An instance is added value by value and
 /// counts only after commit().
 class Columns {
@@ -41,7 +42,7 @@ class Columns {
   size_t rows() const { return rows_; }
   std::span<const uint64_t> ids(size_t slot) const;
   std::span<const float> floats(size_t slot) const;
-  /// Where each instance's values start, and the end: rows() + 1 numbers. Nothing for a slot of
+  /// Start of each instance's values, and the end: rows() + 1 numbers. Nothing for a slot of
   /// fixed width.
   std::span<const uint32_t> offsets(size_t slot) const;
 
@@ -64,6 +65,7 @@ class Columns {
     EmptySlot empty;
     size_t width;
     uint64_t limit;
+    bool binary;
     size_t size = 0, committed = 0, capacity = 0;
     std::unique_ptr<uint64_t[]> ids;
     std::unique_ptr<float[]> floats;
@@ -83,6 +85,7 @@ class Columns {
   bool complete(Column& column);
   std::string wrong_count(size_t slot) const;
   std::optional<std::string> id_beyond_limit(size_t slot) const;
+  std::optional<std::string> no_label(size_t slot) const;
 
   std::vector<SlotSpec> slots_;
   std::vector<Column> columns_;

@@ -67,6 +67,13 @@ TEST(Columns, AppendsRowsOfOthersAndKeepsMemory) {
   EXPECT_EQ(to.floats(1).data(), before);
 }
 
+TEST(Columns, NamesThatCannotBeReadBackAreRefused) {
+  for (const char* name : {"a b", "a,b", "a(b", "a]", "{a", "a=b", "a\"", "a\tb", "a\n", ""})
+    EXPECT_THROW(Columns({{.name = name, .width = 1}}), ConfigError) << name;
+  for (const char* name : {"0", "fc_0.w_0", "a@GRAD", "a/b", "a-b", "C1", "\xe5\xba\x97"})
+    EXPECT_NO_THROW(Columns({{.name = name, .width = 1}})) << name;
+}
+
 TEST(Columns, RefusesSlotsThatContradictThemselves) {
   EXPECT_THROW(Columns({}), ConfigError);
   EXPECT_THROW(Columns({{"a"}, {"a"}}), ConfigError);

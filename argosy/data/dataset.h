@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "argosy/base/bytes.h"
 #include "argosy/data/batch.h"
 
 namespace argosy {
@@ -16,9 +15,6 @@ struct DataPosition {
   uint64_t batches = 0;
   /// Of data that streams from files: those begun or finished, the one read last at the end.
   std::vector<FileMark> files;
-
-  void save(ByteSink& out) const;
-  static DataPosition load(ByteSource& in);  // throws DataError
 };
 
 /// Source of batches, epoch after epoch.
@@ -30,6 +26,13 @@ class Dataset {
   /// Fills what readers fill of a batch, using its memory again; false at the end of the epoch.
   /// Any thread.
   virtual bool next(Batch& out) = 0;
+  /// An epoch is one pass over the data, or several where processes that share them are lost: call
+  /// it when all batches of a pass are applied. True: others have left some data behind, which
+  /// next() may give now. May block.
+  virtual bool begin_next_pass() { return false; }
+  /// Number of the present pass within the epoch, from 0.
+  virtual uint64_t pass() const { return 0; }
+  virtual uint64_t most_passes() const { return 1; }
   /// After the batches that next() has given.
   virtual DataPosition position() const = 0;
   /// Batches of one epoch, where that is known.

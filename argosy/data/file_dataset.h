@@ -1,9 +1,10 @@
 #pragma once
 
 #include <atomic>
-#include <future>
+#include <exception>
 
 #include "argosy/base/mutex.h"
+#include "argosy/base/thread.h"
 #include "argosy/data/audit.h"
 #include "argosy/data/dataset.h"
 #include "argosy/data/layout.h"
@@ -14,23 +15,41 @@
 
 namespace argosy {
 
+/// Hands the files of an epoch to several processes as they get free. Thread safety: full.
+class SharedFiles {
+ public:
+  static constexpr uint64_t kMostPasses = 16;
+
+  virtual ~SharedFiles() = default;
+  virtual void begin_epoch() = 0;
+  /// Number of the next file for one of the reading lanes of this process, which ask at the same
+  /// time; nothing: none is left for it in this pass.
+  virtual std::optional<uint32_t> take(uint32_t lane, uint32_t lanes) = 0;
+  // As in Dataset:
+  virtual bool begin_next_pass() = 0;
+  virtual uint64_t pass() const = 0;
+};
+
 /// How files become batches; what both data sets below share.
 struct FileOptions {
   std::vector<std::string> files;  // as list_files gives them
   std::string parser = "multislot";
   std::vector<SlotSpec> slots = {};  // as make_parser takes them
   PipeOptions pipe = {};             // no command: files are read as they are
+  SourceOptions source = {};
   size_t batch_size = 32;
   size_t threads = 1;   // that read; never more than files
   size_t prefetch = 4;  // batches that each thread keeps ready
   bool drop_last = false;
   double max_bad_ratio = 0.01;
   bool audit = false;  // check that each instance is delivered once
+  /// QueueDataset: who says which of the files this process reads; null: all of them.
+  std::shared_ptr<SharedFiles> shared = {};
 };
 
 /// One pass over the files with bounded memory. Thread i of n reads files i, i + n, ..., and
 /// batches are taken from the threads in turn: their order depends on the files and the number of
-/// threads only. A pass without any instance is an error.
+/// threads only. A pass without any instance is an error. Shared files are read as they are given.
 class QueueDataset final : public Dataset {
  public:
   QueueDataset(BatchLayout layout, FileOptions options);  // throws ConfigError
@@ -38,11 +57,16 @@ class QueueDataset final : public Dataset {
 
   void begin_epoch(uint64_t seed, const DataPosition& from = {}) override;
   bool next(Batch& out) override;
+  bool begin_next_pass() override;
+  uint64_t pass() const override;
+  uint64_t most_passes() const override;
   DataPosition position() const override;
   std::vector<std::string> notes() const override;
 
  private:
   class Lane;
+  void start(std::vector<std::shared_ptr<Lane>> lanes, size_t first = 0);
+  std::vector<std::shared_ptr<Lane>> shared_lanes();
   bool take(Batch& out);
 
   BatchLayout layout_;
@@ -103,12 +127,13 @@ class InMemoryDataset final : public Dataset {
   std::vector<Columns> files_;
   std::vector<Place> order_;
   LineTally tally_;
-  std::future<void> preload_;
+  std::exception_ptr preload_failure_;  // for wait_preload_done
   mutable Mutex mutex_;
   uint64_t delivered_ GUARDED_BY(mutex_) = 0;
   Audit audit_ GUARDED_BY(mutex_);
   std::string audit_note_ GUARDED_BY(mutex_);
-  std::unique_ptr<Prefetch> prefetch_;  // last, as its threads use the rest
+  std::unique_ptr<Prefetch> prefetch_;  // its threads use what is above
+  Thread preload_;                      // last, as it uses the rest
 };
 
 /// Adds one instance to the columns and commits it; false at the end of the epoch.

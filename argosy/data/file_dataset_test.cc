@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
@@ -106,12 +107,9 @@ TEST_F(FileDatasetTest, AnEpochGoesOnWhereItWasLeftWithAnyNumberOfThreads) {
         QueueDataset first(kLayout, o);
         first.begin_epoch(1);
         std::vector<Key> seen = read_on(first, done);
-        ByteBuffer saved;
-        first.position().save(saved);
-        ByteSource in(saved.bytes(), "position");
         o.threads = later_threads;
         QueueDataset second(kLayout, o);
-        second.begin_epoch(1, DataPosition::load(in));
+        second.begin_epoch(1, first.position());
         for (const Key id : read_on(second)) seen.push_back(id);
         EXPECT_EQ(std::multiset<Key>(seen.begin(), seen.end()), expected_)
             << threads << " then " << later_threads << " threads, after " << done;
@@ -175,7 +173,7 @@ TEST_F(FileDatasetTest, ACommandThatFailsOrWritesNothingIsAnError) {
   for (const std::string& message : {failure(*std::make_unique<QueueDataset>(kLayout, o)),
                                      failure(*std::make_unique<InMemoryDataset>(kLayout, o))}) {
     EXPECT_TRUE(message.starts_with("no instance in 2 files, the first is ")) << message;
-    EXPECT_TRUE(message.ends_with("part-0 | true")) << message;
+    EXPECT_TRUE(message.ends_with("part-0 through 'true'")) << message;
   }
 }
 
@@ -201,6 +199,38 @@ TEST_F(FileDatasetTest, IdsBeyondTheTableMakeABadLine) {
   EXPECT_NE(failure(*std::make_unique<QueueDataset>(kLayout, o))
                 .find("ids:2: slot 'id': id 10 is beyond its table of 10 rows"),
             std::string::npos);
+}
+
+/// Of a log loss: what is neither 0 nor 1 would be trained on without a word.
+TEST_F(FileDatasetTest, LabelsOtherThanZeroAndOneMakeABadLine) {
+  BatchLayout layout = kLayout;
+  for (const char* label : {"2", "-1", "0.5", "1e9"}) {
+    FileOptions o =
+        options({folder_.write("labels", "1 9 1 1\n1 9 1 " + std::string(label) + "\n")});
+    o.slots[1].kind = SlotKind::floats;
+    layout.columns = {{.input = o.slots[1].name, .shape = {-1, 1}, .binary = true}};
+    std::ostringstream expected;
+    expected << "labels:2: label '" << o.slots[1].name << "' is " << std::stof(label)
+             << ", expected 0 or 1 for log loss";
+    const std::string queued = failure(*std::make_unique<QueueDataset>(layout, o));
+    EXPECT_NE(queued.find(expected.str()), std::string::npos) << queued;
+    const std::string loaded = failure(*std::make_unique<InMemoryDataset>(layout, o));
+    EXPECT_NE(loaded.find(expected.str()), std::string::npos) << loaded;
+    layout.columns[0].binary = false;
+    EXPECT_EQ(failure(*std::make_unique<QueueDataset>(layout, o)), "");
+  }
+}
+
+/// Instances that were loaded for another program than the one with the log loss.
+TEST_F(FileDatasetTest, LabelsThatAreLoadedAlreadyAreLookedAtInTheirBatch) {
+  FileOptions o = options({folder_.write("labels", "1 9 1 1\n1 9 1 2\n")});
+  InMemoryDataset data(kLayout, o, false);
+  data.load_into_memory();
+  BatchLayout layout = kLayout;
+  layout.columns[0].binary = true;
+  data.set_layout(layout);
+  EXPECT_EQ(failure(data),
+            "label 'label' of instance 1 of a batch is 2, expected 0 or 1 for log loss");
 }
 
 TEST_F(FileDatasetTest, MemoryIsLoadedAheadAndReleased) {
@@ -272,6 +302,56 @@ TEST(DataLoader, AFailureOfTheGeneratorReachesTheReader) {
     return [](Columns&) -> bool { throw DataError("the sensor is gone"); };
   });
   EXPECT_EQ(failure(*data), "the sensor is gone");
+}
+
+/// Gives the files of some passes.
+class PlannedFiles final : public SharedFiles {
+ public:
+  explicit PlannedFiles(std::vector<std::vector<uint32_t>> passes) : passes_(std::move(passes)) {}
+  void begin_epoch() override {
+    const Lock lock(mutex_);
+    pass_ = next_ = 0;
+  }
+  std::optional<uint32_t> take(uint32_t, uint32_t) override {
+    const Lock lock(mutex_);
+    if (next_ == passes_[pass_].size()) return std::nullopt;
+    return passes_[pass_][next_++];
+  }
+  bool begin_next_pass() override {
+    const Lock lock(mutex_);
+    if (pass_ + 1 == passes_.size()) return false;
+    ++pass_;
+    next_ = 0;
+    return true;
+  }
+  uint64_t pass() const override {
+    const Lock lock(mutex_);
+    return pass_;
+  }
+
+ private:
+  const std::vector<std::vector<uint32_t>> passes_;
+  mutable Mutex mutex_;
+  size_t pass_ GUARDED_BY(mutex_) = 0, next_ GUARDED_BY(mutex_) = 0;
+};
+
+TEST_F(FileDatasetTest, SharedFilesAreReadAsTheyAreGiven) {
+  FileOptions o = options(write(4, 1));  // ids 100, 101..102, 103..105, 106..109
+  for (const std::string command : {"", "cat -"}) {
+    o.pipe.command = command;
+    o.shared = std::make_shared<PlannedFiles>(std::vector<std::vector<uint32_t>>{{2}, {}, {3, 0}});
+    QueueDataset data(kLayout, o);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      data.begin_epoch(1);
+      EXPECT_EQ(read_on(data), (std::vector<Key>{103, 104, 105}));
+      EXPECT_TRUE(data.begin_next_pass());
+      EXPECT_EQ(read_on(data), std::vector<Key>{});
+      EXPECT_TRUE(data.begin_next_pass());
+      EXPECT_EQ(read_on(data), (std::vector<Key>{106, 107, 108, 109, 100}));
+      EXPECT_EQ(data.pass(), 2U);
+      EXPECT_FALSE(data.begin_next_pass());
+    }
+  }
 }
 
 }  // namespace

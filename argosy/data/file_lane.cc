@@ -10,34 +10,47 @@ std::unique_ptr<Parser> make_fitting_parser(const BatchLayout& layout, const Fil
   check<ConfigError>(!options.files.empty(), "a data set needs at least one file");
   check<ConfigError>(options.batch_size > 0, "batch_size must be positive");
   check<ConfigError>(options.threads > 0, "a data set needs at least one reading thread");
-  auto parser = make_parser(options.parser, options.slots);
+  auto parser = make_parser(options.parser, options.slots, layout);
   static_cast<void>(Batcher(layout, parser->slots()));
   return parser;
 }
 
-FileLane::FileLane(std::vector<File> files, const FileOptions& options, const Parser& parser)
-    : files_(std::move(files)), options_(options), parser_(parser), tally_(options.max_bad_ratio) {}
+FileLane::FileLane(NextFile next, const FileOptions& options, const Parser& parser)
+    : next_(std::move(next)), options_(options), parser_(parser), tally_(options.max_bad_ratio) {}
+
+FileLane::NextFile one_after_another(std::vector<FileLane::File> files) {
+  return [files = std::move(files), next = size_t{0}]() mutable -> std::optional<FileLane::File> {
+    if (next == files.size()) return std::nullopt;
+    return files[next++];
+  };
+}
 
 bool FileLane::open_next(const std::stop_token& stop) {
-  if (at_ == files_.size()) return false;
   std::unique_ptr<ByteStream> stream;
   if (options_.pipe.command.empty()) {
-    stream = open_file(files_[at_].path);
+    auto file = next_();
+    if (!file) return false;
+    file_ = std::move(*file);
+    stream = open_file(file_.path, options_.source, stop);
   } else {
     if (!pipes_) {
-      auto next_path = [this, next = at_]() mutable {
-        return next < files_.size() ? std::optional(files_[next++].path) : std::nullopt;
+      auto next_path = [this]() -> std::optional<std::string> {
+        auto file = next_();
+        if (!file) return std::nullopt;
+        return piped_.emplace_back(std::move(*file)).path;
       };
-      pipes_.emplace(std::move(next_path), options_.pipe, stop);
+      pipes_.emplace(std::move(next_path), options_.pipe, options_.source, stop);
     }
     stream = pipes_->next();
+    if (stream == nullptr) return false;
+    file_ = std::move(piped_.front());
+    piped_.pop_front();
   }
   lines_.emplace(std::move(stream));
-  const File& file = files_[at_++];
-  while (lines_->number() < file.skip) {
+  while (lines_->number() < file_.skip) {
     if (lines_->next()) continue;
-    fail<DataError>(file.path, ": has ", lines_->number(), " lines, and an earlier run has read ",
-                    file.skip, ": it is another file");
+    fail<DataError>(file_.path, ": has ", lines_->number(), " lines, and an earlier run has read ",
+                    file_.skip, ": it is another file");
   }
   return true;
 }
@@ -49,9 +62,8 @@ bool FileLane::read(size_t rows, Columns& out, std::vector<FileMark>& marks,
     numbers_.clear();
     const bool more =
         parse_lines(*lines_, parser_, rows, out, tally_, options_.audit ? &numbers_ : nullptr);
-    const uint32_t file = files_[at_ - 1].number;
-    marks.push_back({file, more ? lines_->number() : FileMark::kWhole});
-    for (uint64_t line : numbers_) origins.push_back({file, line});
+    marks.push_back({file_.number, more ? lines_->number() : FileMark::kWhole});
+    for (uint64_t line : numbers_) origins.push_back({file_.number, line});
     if (!more) lines_.reset();
   }
   return true;

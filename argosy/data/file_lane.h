@@ -1,5 +1,9 @@
 #pragma once
 
+#include <deque>
+#include <functional>
+#include <optional>
+
 #include "argosy/data/file_dataset.h"
 #include "argosy/data/lines.h"
 
@@ -9,7 +13,7 @@ namespace argosy {
 /// do not give what the layout asks for.
 std::unique_ptr<Parser> make_fitting_parser(const BatchLayout& layout, const FileOptions& options);
 
-/// Reads files one after the other: the share of one reading thread.
+/// Reads files one after the other: what one reading thread does.
 class FileLane {
  public:
   struct File {
@@ -17,7 +21,9 @@ class FileLane {
     std::string path;
     uint64_t skip = 0;  // lines that are done with
   };
-  FileLane(std::vector<File> files, const FileOptions& options, const Parser& parser);
+  /// One file after the other, nothing at the end; it is asked by the thread that reads.
+  using NextFile = std::function<std::optional<File>()>;
+  FileLane(NextFile next, const FileOptions& options, const Parser& parser);
 
   /// Adds instances until there are `rows` of them; false once the files are at their end. Marks
   /// every file it took lines from, and gives the origin of each instance in an audit.
@@ -28,14 +34,17 @@ class FileLane {
  private:
   bool open_next(const std::stop_token& stop);
 
-  std::vector<File> files_;
+  NextFile next_;
   const FileOptions& options_;
   const Parser& parser_;
   LineTally tally_;
-  size_t at_ = 0;                    // the next file to open
+  std::deque<File> piped_;           // given to pipes_ and not read yet
   std::optional<PipedFiles> pipes_;  // made by the thread that reads
-  std::optional<Lines> lines_;       // of file at_ - 1
+  File file_ = {};
+  std::optional<Lines> lines_;  // of file_
   std::vector<uint64_t> numbers_;
 };
+
+FileLane::NextFile one_after_another(std::vector<FileLane::File> files);
 
 }  // namespace argosy

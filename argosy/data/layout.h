@@ -13,6 +13,9 @@ struct ColumnFeed {
   std::string input;         // also the slot's name
   Shape shape = {};          // its axis 0 is the batch, the others together the slot's width
   DType dtype = DType::f32;  // or i64
+  /// The label of a log loss as it is: 0 or 1, and a line of a file that has anything else is bad.
+  /// (Fed as an array it may be soft: the loss itself takes 0 to 1.)
+  bool binary = false;
 };
 
 /// An input that says which row of a batch's unique keys each id of some slots has.
@@ -24,12 +27,19 @@ struct IndexFeed {
   std::optional<uint64_t> padding = {};  // this id has no key; its index is -1
 };
 
-/// What a reader has to make of its slots for a program. Tables that are looked up by the same
+/// The side columns that tables want for a key set.
+struct KeyColumnsFeed {
+  bool counts = false;                // how often each occurs in the batch
+  std::string show = {}, click = {};  // inputs of one number each, summed over a key's occurrences
+};
+
+/// What a reader must make of its slots for a program. Tables that are looked up by the same
 /// slots share a key set, so ids are deduplicated once.
 struct BatchLayout {
   std::vector<ColumnFeed> columns = {};
   std::vector<IndexFeed> indices = {};
   size_t key_sets = 0;
+  std::vector<KeyColumnsFeed> key_columns = {};  // by key set; none: no set has any
 };
 
 }  // namespace argosy

@@ -8,7 +8,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
-#include "argosy/data/samples.h"
+#include "argosy/samples/samples.h"
 
 namespace argosy {
 namespace {

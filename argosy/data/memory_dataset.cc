@@ -5,6 +5,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/base/rng.h"
+#include "argosy/base/thread.h"
 #include "argosy/data/batcher.h"
 #include "argosy/data/file_dataset.h"
 #include "argosy/data/file_lane.h"
@@ -37,7 +38,8 @@ void InMemoryDataset::load_into_memory() {
   std::exception_ptr failure;
   const auto load_files = [&] {
     for (size_t i = next++; i < files_.size() && !stop.stop_requested(); i = next++) try {
-        FileLane lane({{static_cast<uint32_t>(i), options_.files[i]}}, options_, *parser_);
+        FileLane lane(one_after_another({{static_cast<uint32_t>(i), options_.files[i]}}), options_,
+                      *parser_);
         std::vector<FileMark> marks;
         std::vector<Origin> origins;
         lane.read(SIZE_MAX, files_[i], marks, origins, stop.get_token());
@@ -50,10 +52,10 @@ void InMemoryDataset::load_into_memory() {
       }
   };
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     const size_t n = std::min(options_.threads, files_.size());
     threads.reserve(n - 1);
-    for (size_t i = 1; i < n; ++i) threads.emplace_back(load_files);
+    for (size_t i = 1; i < n; ++i) threads.emplace_back("reader", load_files);
     load_files();
   }
   if (failure) {
@@ -66,8 +68,7 @@ void InMemoryDataset::load_into_memory() {
                                       [](size_t sum, const Columns& c) { return sum + c.rows(); });
   if (rows == 0) files_.clear();
   check<DataError>(rows > 0, "no instance in ", options_.files.size(), " files, the first is ",
-                   options_.files[0],
-                   options_.pipe.command.empty() ? "" : " | " + options_.pipe.command);
+                   piped_name(options_.files[0], options_.pipe.command));
   order_.reserve(rows);
   order_as_read();
 }
@@ -79,11 +80,18 @@ void InMemoryDataset::order_as_read() {
 }
 
 void InMemoryDataset::preload_into_memory() {
-  preload_ = std::async(std::launch::async, [this] { load_into_memory(); });
+  preload_ = Thread("preload", [this] {
+    try {
+      load_into_memory();
+    } catch (...) {
+      preload_failure_ = std::current_exception();
+    }
+  });
 }
 
 void InMemoryDataset::wait_preload_done() {
-  if (preload_.valid()) preload_.get();
+  if (preload_.joinable()) preload_.join();
+  if (preload_failure_) std::rethrow_exception(std::exchange(preload_failure_, nullptr));
 }
 
 void InMemoryDataset::shuffle(uint64_t seed) {

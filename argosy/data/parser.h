@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "argosy/base/call.h"
+#include "argosy/base/plugins.h"
 #include "argosy/data/columns.h"
+#include "argosy/data/layout.h"
 
 namespace argosy {
 
@@ -31,6 +33,8 @@ class Parser {
   }
 
  private:
+  friend std::unique_ptr<Parser> make_parser(std::string_view spec, std::vector<SlotSpec> slots,
+                                             const BatchLayout& layout);
   virtual std::optional<std::string> add_instance(std::string_view line, Columns& out) const = 0;
 
   std::vector<SlotSpec> slots_;
@@ -38,13 +42,13 @@ class Parser {
 
 /// A parser from data/parsers/ by its settings, such as "multislot" or "criteo(hash=1000001)".
 /// Formats that say what they hold need no slots; slots given for those must fit and set the names,
-/// and what happens to empty ones. Throws ConfigError with the nearest known name.
-std::unique_ptr<Parser> make_parser(std::string_view spec, std::vector<SlotSpec> slots = {});
+/// and what happens to empty ones. Slots that the layout takes as binary are held to that. Throws
+/// ConfigError with the nearest known name.
+std::unique_ptr<Parser> make_parser(std::string_view spec, std::vector<SlotSpec> slots = {},
+                                    const BatchLayout& layout = {});
 
-struct ParserPlugin {
-  std::string name;
-  std::unique_ptr<Parser> (*make)(const Call& spec, std::vector<SlotSpec> slots);
-};
+/// A file of parsers/: its name is the format's.
+using ParserPlugin = Plugin<std::unique_ptr<Parser>(const Call& spec, std::vector<SlotSpec> slots)>;
 std::vector<ParserPlugin> builtin_parsers();
 std::vector<std::string> parser_names();
 

@@ -1,23 +1,26 @@
 #include "argosy/data/pipe.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/data/child.h"
 #include "argosy/data/unpack.h"
+#include "argosy/world/child.h"
+#include "argosy/world/processes.h"
 
 namespace argosy {
 namespace {
@@ -42,26 +45,6 @@ Ends make_pipe(const std::string& path) {
 void make_nonblocking(const Descriptor& fd) {
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
-
-/// Becomes readable, for poll, when the token is stopped.
-class StopSignal {
- public:
-  explicit StopSignal(const std::stop_token& stop)
-      : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        stop_(stop),
-        callback_(stop, Ring{this}) {}
-  int fd() const { return event_.get(); }
-  bool requested() const { return stop_.stop_requested(); }
-
- private:
-  struct Ring {
-    StopSignal* signal;
-    void operator()() const { eventfd_write(signal->event_.get(), 1); }
-  };
-  Descriptor event_;
-  std::stop_token stop_;
-  std::stop_callback<Ring> callback_;
-};
 
 /// Writes unpacked bytes to a child's stdin in a thread of its own, as the child reads them.
 class Feeder {
@@ -106,12 +89,13 @@ struct Input {
   std::unique_ptr<Feeder> feeder;
 };
 
-Input open_input(const std::string& path) {
-  Descriptor file = open_for_reading(path);
+Input make_input(const std::string& path, OpenFile file) {
+  // The child is to wait for what the file has not got yet.
+  fcntl(file.fd.get(), F_SETFL, fcntl(file.fd.get(), F_GETFL) & ~O_NONBLOCK);
   std::array<char, kMagicSize> start{};
-  const ssize_t n = ::pread(file.get(), start.data(), start.size(), 0);
+  const ssize_t n = ::pread(file.fd.get(), start.data(), start.size(), 0);
   if (n <= 0 || packing_of({start.data(), static_cast<size_t>(n)}) == Packing::none)
-    return {std::move(file), nullptr};
+    return {std::move(file.fd), nullptr};
   std::array<int, 2> fds{};
   check<IoError>(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) == 0, path,
                  ": no socket: ", std::strerror(errno));
@@ -119,60 +103,115 @@ Input open_input(const std::string& path) {
   return {std::move(childs), std::make_unique<Feeder>(open_file(path), std::move(mine))};
 }
 
+std::string seconds(milliseconds time) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
+}
+
+/// "process 4711 (sleep 1000)": who else has this end of a pipe open.
+std::string holders_text(const Descriptor& pipe) {
+  struct stat status {};
+  if (::fstat(pipe.get(), &status) != 0) return "";
+  std::string text;
+  for (const pid_t pid : holders_of("pipe:[" + std::to_string(status.st_ino) + "]"))
+    if (pid != ::getpid())
+      text += (text.empty() ? "process " : ", process ") + std::to_string(pid) + " (" +
+              command_of(pid) + ")";
+  return text.empty() ? "a process that cannot be seen from here" : text;
+}
+
 class Pipe final : public ByteStream {
  public:
-  Pipe(const std::string& path, const PipeOptions& options, const std::stop_token& stop)
-      : name_(path + " | " + options.command), patience_(options.patience), stop_(stop) {
-    Input input = open_input(path);
-    Ends out = make_pipe(path), errors = make_pipe(path);
+  Pipe(const std::string& path, const PipeOptions& options, const SourceOptions& source,
+       const std::stop_token& stop)
+      : path_(path),
+        options_(options),
+        stop_(stop),
+        watch_(piped_name(path, options.command), source, stop),
+        file_(open_for_reading(path)) {
+    if (file_->plain) start();
+  }
+
+  size_t read(std::span<char> into) override {
+    if (ended_) return 0;
+    watch_.check_stop();
+    if (file_) await_file();
+    while (!is_over()) {
+      const ssize_t n = ::read(output_.get(), into.data(), into.size());
+      if (n > 0) {
+        watch_.gave();
+        return static_cast<size_t>(n);
+      }
+      if (n == 0) break;
+      check<IoError>(errno == EAGAIN || errno == EINTR, name(), ": ", std::strerror(errno));
+      wait({output_.get(), errors_.get()}, watch_.options().held / 2);
+    }
+    finish();
+    return 0;
+  }
+  const std::string& name() const override { return watch_.source(); }
+
+ private:
+  /// A FIFO is no end of data before somebody has written to it.
+  void await_file() {
+    SourceWatch watch(path_, watch_.options(), stop_);
+    while (!watch.wait({file_->fd.get()})) continue;
+    watch.gave();
+    start();
+  }
+
+  void start() {
+    Input input = make_input(path_, *std::exchange(file_, std::nullopt));
+    Ends out = make_pipe(path_), errors = make_pipe(path_);
     fcntl(out.reading.get(), F_SETPIPE_SZ, kPipeBytes);  // as large as the system lets us
     make_nonblocking(out.reading);
     make_nonblocking(errors.reading);
-    child_ = std::make_unique<Child>(ChildSetup{.command = with_python3(options.command),
-                                                .directory = options.directory,
-                                                .input = input.fd.get(),
-                                                .output = out.writing.get(),
-                                                .errors = errors.writing.get()});
+    child_ =
+        std::make_unique<Child>(Command{.argv = {"/bin/sh", "-c", with_python3(options_.command)},
+                                        .directory = options_.directory,
+                                        .descriptors = {{input.fd.get(), STDIN_FILENO},
+                                                        {out.writing.get(), STDOUT_FILENO},
+                                                        {errors.writing.get(), STDERR_FILENO}}},
+                                Guard::of_this_process());
     feeder_ = std::move(input.feeder);
     output_ = std::move(out.reading);
     errors_ = std::move(errors.reading);
   }
 
-  size_t read(std::span<char> into) override {
-    if (ended_) return 0;
-    check<IoError>(!stop_.requested(), name_, ": stopped");
-    auto deadline = Clock::now() + patience_;
-    while (true) {
-      const ssize_t n = ::read(output_.get(), into.data(), into.size());
-      if (n > 0) return static_cast<size_t>(n);
-      if (n == 0) break;
-      check<IoError>(errno == EAGAIN || errno == EINTR, name_, ": ", std::strerror(errno));
-      if (wait(output_, deadline)) deadline = Clock::now() + patience_;
-    }
-    finish();
-    return 0;
-  }
-  const std::string& name() const override { return name_; }
-
- private:
-  /// Waits for output or stderr, and keeps what is on stderr; false if the time is up for a look
-  /// at other things. Throws at the deadline and when stopped.
-  bool wait(const Descriptor& output, Clock::time_point deadline,
-            milliseconds most = milliseconds::max()) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) {
-      child_->kill();
-      fail<IoError>(name_, ": neither output nor an end for ", patience_.count(), " ms",
+  /// Keeps what is on stderr. Throws where nothing has come for too long, and when stopped.
+  void wait(std::initializer_list<int> descriptors, milliseconds most) {
+    if (watch_.silence() >= watch_.options().give_up) {
+      child_->signal(SIGKILL);
+      fail<IoError>(name(), ": neither output nor an end for ", seconds(watch_.options().give_up),
                     last_words());
     }
-    std::array<pollfd, 3> events = {
-        {{output.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
-    constexpr milliseconds kLongestPoll = std::chrono::hours(1);
-    const int timeout = static_cast<int>(std::min({left, most, kLongestPoll}).count());
-    const int ready = ::poll(events.data(), events.size(), timeout);
-    if (ready <= 0) return false;
-    if (events[2].revents != 0) fail<IoError>(name_, ": stopped");
-    if (events[1].revents != 0) keep_stderr();
+    const auto left = std::chrono::ceil<milliseconds>(watch_.options().give_up - watch_.silence());
+    watch_.wait(descriptors, std::min(most, left), [this] { return circumstances(); });
+    if (errors_.get() >= 0) keep_stderr();
+  }
+
+  /// What is known about a child that gives nothing.
+  std::string circumstances() {
+    const std::string process = "process " + std::to_string(child_->pid());
+    if (const auto end = child_->exited())
+      return fmt::format(
+          ": the command has ended ({}), but {} holds its output open; after {} without data that "
+          "is the end of the file",
+          end->text(), holders_text(output_), seconds(watch_.options().held));
+    if (output_.get() < 0) return ": " + process + " has closed its output and does not end";
+    return (is_stopped(child_->pid()) ? ": " + process + " is stopped" : "; it is " + process);
+  }
+
+  /// The child has ended, something else holds its output open and has given nothing for too long.
+  bool is_over() {
+    if (watch_.silence() == Clock::duration::zero()) return false;
+    if (!child_->exited()) return false;
+    if (!exited_at_) exited_at_ = Clock::now();
+    const auto since = std::min(Clock::now() - *exited_at_, watch_.silence());
+    if (since < watch_.options().held) return false;
+    watch_.warn(fmt::format(
+        "{} is taken to be at its end: the command has ended ({}), and {} has held its output open "
+        "for {} without data",
+        name(), child_->exited()->text(), holders_text(output_), seconds(watch_.options().held)));
     return true;
   }
 
@@ -189,17 +228,17 @@ class Pipe final : public ByteStream {
 
   /// After the end of the output: waits for the child and judges how it ended.
   void finish() {
-    const auto deadline = Clock::now() + patience_;
+    output_.reset();
     milliseconds look = kFirstLook;
-    std::optional<ChildEnd> end;
+    std::optional<Ending> end;
     while (!(end = child_->ended())) {
-      wait(Descriptor(), deadline, look);
+      wait({errors_.get()}, look);
       look = std::min(2 * look, kLastLook);
     }
     while (keep_stderr()) continue;
     ended_ = true;
     if (feeder_) feeder_->rethrow();
-    check<IoError>(end->ok(), name_, ": ", end->text(), last_words());
+    check<IoError>(end->ok(), name(), ": ", end->text(), last_words());
   }
 
   /// The kept end of stderr as one line.
@@ -215,13 +254,16 @@ class Pipe final : public ByteStream {
     return text.empty() ? "" : ", stderr: " + text;
   }
 
-  std::string name_;
-  milliseconds patience_;
-  StopSignal stop_;
+  const std::string path_;
+  const PipeOptions options_;
+  const std::stop_token stop_;
+  SourceWatch watch_;
+  std::optional<OpenFile> file_;  // until the child is started
   Descriptor output_, errors_;
   std::string kept_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<Child> child_;  // killed first
+  std::optional<Clock::time_point> exited_at_;
   bool ended_ = false;
 };
 
@@ -239,17 +281,22 @@ bool on_path(std::string_view program) {
 
 }  // namespace
 
+std::string piped_name(const std::string& path, const std::string& command) {
+  return command.empty() ? path : path + " through '" + command + "'";
+}
+
 std::unique_ptr<ByteStream> open_pipe(const std::string& path, const PipeOptions& options,
-                                      const std::stop_token& stop) {
+                                      const SourceOptions& source, const std::stop_token& stop) {
   check<ConfigError>(!options.command.empty(), path, ": the pipe command is empty");
-  if (options.command == "cat") return open_file(path);
-  return std::make_unique<Pipe>(path, options, stop);
+  if (options.command == "cat") return open_file(path, source, stop);
+  return std::make_unique<Pipe>(path, options, source, stop);
 }
 
 PipedFiles::PipedFiles(std::function<std::optional<std::string>()> next_path, PipeOptions options,
-                       std::stop_token stop)
+                       SourceOptions source, std::stop_token stop)
     : next_path_(std::move(next_path)),
       options_(std::move(options)),
+      source_(std::move(source)),
       stop_(std::move(stop)),
       ahead_(start()) {}
 
@@ -261,7 +308,7 @@ std::unique_ptr<ByteStream> PipedFiles::next() {
 
 std::unique_ptr<ByteStream> PipedFiles::start() {
   const auto path = next_path_();
-  return path ? open_pipe(*path, options_, stop_) : nullptr;
+  return path ? open_pipe(*path, options_, source_, stop_) : nullptr;
 }
 
 std::string with_python3(std::string_view command) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,15 +16,20 @@ struct PipeOptions {
   /// default, starts nothing: the file is read as it is.
   std::string command = {};
   std::string directory = {};  // the child starts there; empty = here
-  /// A child that neither writes nor ends for so long is killed and reported.
-  std::chrono::milliseconds patience = std::chrono::minutes(10);
 };
 
-/// What `sh -c COMMAND` writes with the file, unpacked, on its stdin. The child runs when this
-/// returns, in a process group of its own that is killed with the stream, and dies with the thread
-/// that called. read() throws IoError with file, exit status or signal and the last lines of stderr
-/// where the child fails, and "stopped" once the token says so.
+/// For messages: "train/part-0 through 'sort -u'".
+std::string piped_name(const std::string& path, const std::string& command);
+
+/// The output of `sh -c COMMAND` with the unpacked file on its stdin. The child runs when this
+/// returns, or once there is something to read where the file is none; it is in a process group of
+/// its own that is killed with the stream, and what has left the group ends with this process.
+/// read() throws IoError with file, exit status or signal and the last lines of stderr where the
+/// child fails, and "stopped" once the token says so. A child that gives nothing is spoken of. One
+/// that has ended while another process holds its output open is given options.held; what comes
+/// after that is not read, and a line names who it is.
 std::unique_ptr<ByteStream> open_pipe(const std::string& path, const PipeOptions& options,
+                                      const SourceOptions& source = {},
                                       const std::stop_token& stop = {});
 
 /// Pipes of one file after another; the child of the next file starts when the one before is
@@ -34,7 +38,7 @@ class PipedFiles {
  public:
   /// next_path gives one file after another and nothing at the end.
   PipedFiles(std::function<std::optional<std::string>()> next_path, PipeOptions options,
-             std::stop_token stop = {});
+             SourceOptions source = {}, std::stop_token stop = {});
   /// Null at the end.
   std::unique_ptr<ByteStream> next();
 
@@ -43,6 +47,7 @@ class PipedFiles {
 
   std::function<std::optional<std::string>()> next_path_;
   PipeOptions options_;
+  SourceOptions source_;
   std::stop_token stop_;
   std::unique_ptr<ByteStream> ahead_;
 };

@@ -13,67 +13,75 @@ Prefetch::Prefetch(std::vector<Produce> producers, size_t depth, size_t first) :
     for (size_t k = 0; k < depth; ++k) lane.spare.push_back(std::make_unique<Batch>());
   }
   for (size_t i = 0; i < producers.size(); ++i)
-    threads_.emplace_back([this, lane = lanes_[i].get(), produce = std::move(producers[i])](
+    threads_.emplace_back("reader",
+                          [this, lane = lanes_[i].get(), produce = std::move(producers[i])](
                               const std::stop_token& stop) { run(*lane, produce, stop); });
 }
 
 Prefetch::~Prefetch() {
-  for (std::jthread& thread : threads_) thread.request_stop();
+  for (Thread& thread : threads_) thread.request_stop();
 }
 
 void Prefetch::run(Lane& lane, const Produce& produce, const std::stop_token& stop) {
   std::exception_ptr failure;
   try {
-    while (true) {
-      std::unique_ptr<Batch> batch;
-      {
-        std::unique_lock lock(mutex_);
-        if (!changed_.wait(lock, stop, [&] { return !lane.spare.empty(); })) return;
-        batch = std::move(lane.spare.back());
-        lane.spare.pop_back();
-      }
+    while (std::unique_ptr<Batch> batch = spare_of(lane, stop)) {
       if (!produce(*batch, stop)) break;
-      const std::scoped_lock lock(mutex_);
+      const Lock lock(mutex_);
       lane.ready.push_back(std::move(batch));
       changed_.notify_all();
     }
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   lane.failure = failure;
   lane.ended = true;
   changed_.notify_all();
 }
 
+/// A batch to fill; null: nobody wants more.
+std::unique_ptr<Batch> Prefetch::spare_of(Lane& lane, const std::stop_token& stop) {
+  const Lock lock(mutex_);
+  if (!changed_.wait(mutex_, stop, [&] { return !lane.spare.empty(); })) return nullptr;
+  std::unique_ptr<Batch> batch = std::move(lane.spare.back());
+  lane.spare.pop_back();
+  return batch;
+}
+
 bool Prefetch::next(Batch& out) {
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
+  Lane* const lane = next_lane();
+  if (lane == nullptr) return false;
+  ++turn_;
+  std::unique_ptr<Batch> batch = std::move(lane->ready.front());
+  lane->ready.erase(lane->ready.begin());
+  {
+    const Unlocked open(mutex_);
+    out.swap_content(*batch);
+  }
+  lane->spare.push_back(std::move(batch));
+  changed_.notify_all();
+  return true;
+}
+
+/// The one that has the next batch, once it is ready; null at the end.
+Prefetch::Lane* Prefetch::next_lane() {
   const auto exhausted = [](const auto& lane) {
     return lane->ended && lane->ready.empty() && !lane->failure;
   };
   while (!std::ranges::all_of(lanes_, exhausted)) {
     Lane* lane = nullptr;
     // Whose turn it is may change while this waits: another consumer may take the batch.
-    changed_.wait(lock, [&] {
+    changed_.wait(mutex_, [&]() REQUIRES(mutex_) {
       lane = lanes_[turn_ % lanes_.size()].get();
       return !lane->ready.empty() || lane->ended;
     });
-    if (lane->ready.empty()) {
-      if (lane->failure) std::rethrow_exception(lane->failure);
-      ++turn_;
-      continue;
-    }
+    if (!lane->ready.empty()) return lane;
+    if (lane->failure) std::rethrow_exception(lane->failure);
     ++turn_;
-    std::unique_ptr<Batch> batch = std::move(lane->ready.front());
-    lane->ready.erase(lane->ready.begin());
-    lock.unlock();
-    out.swap_content(*batch);
-    lock.lock();
-    lane->spare.push_back(std::move(batch));
-    changed_.notify_all();
-    return true;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace argosy

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
-#include <thread>
 #include <vector>
 
+#include "argosy/base/mutex.h"
+#include "argosy/base/thread.h"
 #include "argosy/data/batch.h"
 
 namespace argosy {
@@ -41,12 +40,14 @@ class Prefetch {
   };
 
   void run(Lane& lane, const Produce& produce, const std::stop_token& stop);
+  std::unique_ptr<Batch> spare_of(Lane& lane, const std::stop_token& stop);
+  Lane* next_lane() REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  size_t turn_;
-  std::vector<std::jthread> threads_;  // last, so that they end first
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::unique_ptr<Lane>> lanes_ GUARDED_BY(mutex_);
+  size_t turn_ GUARDED_BY(mutex_);
+  std::vector<Thread> threads_;  // last, so that they end first
 };
 
 }  // namespace argosy

@@ -10,9 +10,9 @@ namespace argosy {
 /// One reading thread's part of an epoch.
 class QueueDataset::Lane {
  public:
-  Lane(QueueDataset& owner, std::vector<FileLane::File> files)
+  Lane(QueueDataset& owner, FileLane::NextFile next)
       : owner_(owner),
-        files_(std::move(files), owner.options_, *owner.parser_),
+        files_(std::move(next), owner.options_, *owner.parser_),
         columns_(owner.parser_->slots()),
         batcher_(owner.layout_, owner.parser_->slots()) {}
 
@@ -64,6 +64,10 @@ void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
     resumed_ = !from.files.empty();
     ended_ = false;
   }
+  if (options_.shared != nullptr) {
+    options_.shared->begin_epoch();
+    return start(shared_lanes());
+  }
   const size_t n_lanes = std::min(options_.threads, options_.files.size());
   std::vector<std::vector<FileLane::File>> shares(n_lanes);
   for (uint32_t i = 0; i < options_.files.size(); ++i) {
@@ -71,16 +75,53 @@ void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
     const uint64_t skip = mark == from.files.end() ? 0 : mark->lines;
     if (skip != FileMark::kWhole) shares[i % n_lanes].push_back({i, options_.files[i], skip});
   }
-  std::vector<Prefetch::Produce> producers;
-  producers.reserve(n_lanes);
-  for (auto& share : shares) {
-    auto lane = std::make_shared<Lane>(*this, std::move(share));
-    producers.emplace_back(
-        [lane](Batch& out, const std::stop_token& stop) { return lane->produce(out, stop); });
-  }
+  std::vector<std::shared_ptr<Lane>> lanes;
+  for (auto& share : shares)
+    lanes.push_back(std::make_shared<Lane>(*this, one_after_another(std::move(share))));
   // The lane after the one that gave the last batch, so that the order is that of a whole run.
-  const size_t first = from.files.empty() ? 0 : from.files.back().file % n_lanes + 1;
+  start(std::move(lanes), from.files.empty() ? 0 : from.files.back().file % n_lanes + 1);
+}
+
+bool QueueDataset::begin_next_pass() {
+  if (options_.shared == nullptr || !options_.shared->begin_next_pass()) return false;
+  {
+    const Lock lock(mutex_);
+    ended_ = false;
+  }
+  start(shared_lanes());
+  return true;
+}
+
+std::vector<std::shared_ptr<QueueDataset::Lane>> QueueDataset::shared_lanes() {
+  std::vector<std::shared_ptr<Lane>> lanes;
+  const auto n = static_cast<uint32_t>(std::min(options_.threads, options_.files.size()));
+  for (uint32_t i = 0; i < n; ++i) {
+    auto next = [this, i, n]() -> std::optional<FileLane::File> {
+      const auto number = options_.shared->take(i, n);
+      if (!number) return std::nullopt;
+      return FileLane::File{*number, options_.files.at(*number)};
+    };
+    lanes.push_back(std::make_shared<Lane>(*this, std::move(next)));
+  }
+  return lanes;
+}
+
+void QueueDataset::start(std::vector<std::shared_ptr<Lane>> lanes, size_t first) {
+  std::vector<Prefetch::Produce> producers;
+  producers.reserve(lanes.size());
+  for (auto& lane : lanes)
+    producers.emplace_back([lane = std::move(lane)](Batch& out, const std::stop_token& stop) {
+      return lane->produce(out, stop);
+    });
   prefetch_ = std::make_unique<Prefetch>(std::move(producers), options_.prefetch, first);
+}
+
+uint64_t QueueDataset::pass() const {
+  return options_.shared != nullptr ? options_.shared->pass() : 0;
+}
+
+uint64_t QueueDataset::most_passes() const {
+  return options_.shared != nullptr ? SharedFiles::kMostPasses : 1;
 }
 
 bool QueueDataset::take(Batch& out) {
@@ -103,9 +144,11 @@ bool QueueDataset::next(Batch& out) {
     if (ended_ || !all_are_counted) return false;
     ended_ = true;
     tally_.finish();
-    check<DataError>(position_.batches > 0 || resumed_, "no instance in ", options_.files.size(),
-                     " files, the first is ", options_.files[0],
-                     options_.pipe.command.empty() ? "" : " | " + options_.pipe.command);
+    // Other processes may have been quicker.
+    const bool may_be_empty = resumed_ || options_.shared != nullptr;
+    check<DataError>(position_.batches > 0 || may_be_empty, "no instance in ",
+                     options_.files.size(), " files, the first is ",
+                     piped_name(options_.files[0], options_.pipe.command));
     if (options_.audit) audit_note_ = audit_.finish(left_out_);
     return false;
   }

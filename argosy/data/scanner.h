@@ -18,7 +18,7 @@ namespace argosy {
 /// scanner whose address is taken would live in memory, at a third of the speed.
 class Scanner {
  public:
-  /// Where a line of less than eight bytes is copied to.
+  /// Copy of a line of less than eight bytes.
   using Pad = std::array<char, sizeof(uint64_t)>;
 
   /// Line and pad outlive the scanner.
@@ -35,7 +35,7 @@ class Scanner {
 
   bool at_end() const { return at_ == end_; }
   size_t left() const { return static_cast<size_t>(end_ - at_); }
-  /// What is not read yet.
+  /// The rest that is not read yet.
   std::string_view rest() const { return {at_, left()}; }
   size_t column() const { return static_cast<size_t>(at_ - begin_) + 1; }  // 1 = first byte
   void move_to(size_t column) { at_ = begin_ + (column - 1); }

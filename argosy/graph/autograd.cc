@@ -31,7 +31,7 @@ struct Origin {
   std::vector<Tensor> out = {};
   std::vector<std::weak_ptr<Value>> watched = {};  // outputs whose gradient is kept
   uint64_t number = 0;                             // operators run later have greater ones
-  std::shared_ptr<RankSum> ranks = {};
+  std::shared_ptr<SumOverRanks> ranks = {};
   bool spent = false;  // backward has freed it
 
   ~Origin() { release(); }

@@ -43,9 +43,10 @@ struct Value {
 };
 
 struct ApplyMode {
-  bool records = true;                  // false: results forget where they come from
-  uint64_t random_seed = 0;             // for ops that draw
-  std::shared_ptr<RankSum> ranks = {};  // for ops that need other ranks, and for their gradients
+  bool records = true;       // false: results forget where they come from
+  uint64_t random_seed = 0;  // for ops that draw
+  std::shared_ptr<SumOverRanks> ranks =
+      {};  // for ops that need other ranks, and for their gradients
 };
 
 /// Runs an operator now. A result remembers its inputs if one of them trains. Throws ConfigError
@@ -56,7 +57,7 @@ std::vector<ValuePtr> apply(const OpDef& op, std::span<const ValuePtr> in, Attrs
 /// Lets backward() also fill the gradient of a value that is no leaf.
 void keep_gradient(const ValuePtr& value);
 
-/// What backward() does with the graph when it is done.
+/// Whether backward() keeps the graph afterwards.
 enum class Graph : uint8_t { freed, kept };
 
 /// Called with a leaf to whose gradient this backward() adds no more, while it still runs; not for

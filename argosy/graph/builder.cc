@@ -1,20 +1,14 @@
 #include "argosy/graph/builder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
+#include "argosy/base/call.h"
 #include "argosy/base/denormals.h"
+#include "argosy/graph/run_op.h"
+#include "argosy/tensor/finite.h"
 
 namespace argosy {
-namespace {
-
-template <class T>
-bool all_finite(std::span<const T> values) {
-  return std::ranges::all_of(values, [](T v) { return std::isfinite(v); });
-}
-
-}  // namespace
 
 const VarType& Var::type() const { return g->type(id); }
 const Tensor& Var::value() const { return g->value(id); }
@@ -39,6 +33,8 @@ Var Builder::variable(VarDesc desc, SourceLoc at) {
     return {this, known};
   }
   desc.at = location_;
+  check<ConfigError>(is_plain_name(desc.name), location_, ": ", argosy::name(desc.kind), " '",
+                     desc.name, "': ", kPlainName);
   if (eager()) {
     Tensor value = resolve_(desc);
     check<ConfigError>(value.dtype() == desc.type.dtype && fits(value.shape(), desc.type.shape),
@@ -111,13 +107,13 @@ void Builder::run(const Node& node, std::span<const VarType> types) {
   for (VarId id : node.in) in.push_back(&values_[id.index()]);
   for (VarId id : node.out) out.push_back(&values_[id.index()]);
   const FlushDenormals flush;
-  node.op->run(
-      {in, out, node.attrs, options_.seed.for_node(program_.nodes.size()), options_.ranks});
-  if (options_.check_nan) check_finite(program_, node, out);
+  run_op(program_, node,
+         {in, out, node.attrs, options_.seed.for_node(program_.nodes.size()), options_.ranks});
 }
 
 void Builder::name(Var var, std::string name) {
   check<ConfigError>(!program_.find(name), "two variables are named '", name, "'");
+  check<ConfigError>(is_plain_name(name), program_.var(var.id).at, ": '", name, "': ", kPlainName);
   program_.vars[var.id.index()].name = std::move(name);
 }
 
@@ -207,11 +203,9 @@ std::string describe_failure(const Program& program, const Node& node, const cha
 void check_finite(const Program& program, const Node& node, std::span<Tensor* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& value = *outputs[i];
-    const bool finite = value.dtype() == DType::f32   ? all_finite(value.as<float>())
-                        : value.dtype() == DType::f64 ? all_finite(value.as<double>())
-                                                      : true;
-    check<DataError>(finite, node.at, ": ", signature(program, node), ": NaN or infinity in ",
-                     program.label(node.out[i]), " ", value.dtype(), value.shape());
+    check<DataError>(all_finite(value), node.at, ": ", signature(program, node),
+                     ": NaN or infinity in ", program.label(node.out[i]), " ", value.dtype(),
+                     value.shape());
   }
 }
 

@@ -22,7 +22,7 @@ struct Var {
   const Tensor& value() const;  // eager only
 };
 
-/// What an op sees when its gradient is recorded: it adds nodes to g.
+/// The arguments of an op's gradient function, which adds nodes to g.
 struct GradCtx {
   Builder& g;
   std::span<const Var> in, out;
@@ -31,7 +31,7 @@ struct GradCtx {
   const std::vector<bool>& needs;  // needs[i]: the gradient of in[i] is asked for
 };
 
-/// Where the randomness of one run comes from: same seed and step, same bits.
+/// The randomness of one run: same seed and step, same bits.
 struct RunSeed {
   uint64_t seed = 0, step = 0;
   uint64_t for_node(size_t node) const { return mix(mix(seed + 1) ^ mix(step * 2 + 1)) + node; }
@@ -46,8 +46,7 @@ class Builder {
 
   struct EagerOptions {
     RunSeed seed = {};
-    bool check_nan = false;
-    RankSum* ranks = nullptr;  // the others that run the program; outlives it
+    SumOverRanks* ranks = nullptr;  // the others that run the program; outlives it
   };
 
   Builder() = default;

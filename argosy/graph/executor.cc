@@ -6,6 +6,7 @@
 #include "argosy/base/denormals.h"
 #include "argosy/graph/device_side.h"
 #include "argosy/graph/memory_plan.h"
+#include "argosy/graph/run_op.h"
 
 namespace argosy {
 namespace {
@@ -426,7 +427,7 @@ class Executor::Compiled {
     const RunCtx ctx{arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n),
                      options_.ranks};
     if (device_ != nullptr) return device_->run(node, ctx);
-    node.op->run(ctx);
+    run_op(program, node, ctx);
   }
 
   void run_chain(Step& step, const RunSeed& seed) {
@@ -443,8 +444,8 @@ class Executor::Compiled {
       }
       for (size_t n : step.nodes) {
         const Node& node = program.nodes[n];
-        node.op->run(
-            {arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n), options_.ranks});
+        run_op(program, node,
+               {arguments_[n].in, arguments_[n].out, node.attrs, seed.for_node(n), options_.ranks});
         if (options_.check_nan) check_finite(program, node, arguments_[n].out);
       }
     }

@@ -31,7 +31,7 @@ class Executor {
     bool fuse = true;   // run chains of element-wise ops block by block
     bool reuse = true;  // let variables share memory
     bool check_nan = false;
-    RankSum* ranks = nullptr;  // the others that run the program; outlives it
+    SumOverRanks* ranks = nullptr;  // the others that run the program; outlives it
     /// Elements of a block: all temporaries of a chain together stay in the first cache level.
     int64_t block = 1024;
     /// Run on this device: feeds go there at each run, outputs come back. Ops run one by one.

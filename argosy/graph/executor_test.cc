@@ -196,6 +196,43 @@ TEST(Builder, NamesTheNearestOp) {
             "unknown op 'relo', did you mean relu?");
 }
 
+/// In both graph modes, and with fused chains.
+TEST(Executor, ALabelThatIsNoneNamesTheLossAndItsLine) {
+  const auto loss = [](Builder& g) {
+    return g.apply("mean",
+                   {g.apply("log_loss", {g.input("p", {{-1, 1}}), g.input("y", {{-1, 1}})})});
+  };
+  const Feeds feeds = {{"p", Tensor::of<float>({2, 1}, {0.5F, 0.5F})},
+                       {"y", Tensor::of<float>({2, 1}, {1, 2})}};
+  Builder g;
+  g.output(loss(g));
+  Executor executor(g.program());
+  const std::string recorded = message_of<DataError>([&] { executor.run(feeds); });
+  EXPECT_TRUE(recorded.starts_with("argosy/graph/executor_test.cc:")) << recorded;
+  EXPECT_TRUE(recorded.ends_with("a label is 2, expected 0 or 1, or a share from 0 to 1"))
+      << recorded;
+  Builder eager([&](const VarDesc& desc) { return feeds.at(desc.name); });
+  const std::string at_once = message_of<DataError>([&] { loss(eager); });
+  EXPECT_NE(at_once.find("log_loss("), std::string::npos) << at_once;
+}
+
+TEST(Builder, NamesThatCannotBeReadBackAreRefusedWhereTheyAreGiven) {
+  Builder g;
+  const Var x = g.input("x", {{2}});
+  for (const std::string name : {"a b", "a,b", "a(b", "a)", "a[0]", "{a", "a=b", "a\"", "a\n"}) {
+    const int line = __LINE__ + 1;
+    EXPECT_EQ(message_of<ConfigError>([&] { g.input(name, {{2}}); }),
+              "argosy/graph/executor_test.cc:" + std::to_string(line) + ": input '" + name +
+                  "': expected a name without blanks, quotes, commas, brackets and =");
+    EXPECT_THROW(g.param(name, {2}, "zeros"), ConfigError) << name;
+    EXPECT_THROW(g.name(g.apply("relu", {x}), name), ConfigError) << name;
+  }
+  for (const char* name : {"0", "fc_0.w_0", "w@GRAD", "a/b-c", "layer.0.weight", "%1", "#a"}) {
+    g.param(name, {2}, "zeros");
+    EXPECT_TRUE(Program::parse(g.program().text(), "text").find(name)) << name;
+  }
+}
+
 TEST(Builder, RefusesALossThatIsNotOneNumberAndASecondBackward) {
   Builder g;
   const Var w = g.param("w", {3}, "zeros");

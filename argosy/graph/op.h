@@ -16,7 +16,7 @@ class Stream;
 }
 struct GradCtx;  // builder.h
 struct Var;
-class RankSum;  // rank_sum.h
+class SumOverRanks;  // sum_over_ranks.h
 
 struct VarType {
   Shape shape;
@@ -25,7 +25,7 @@ struct VarType {
 };
 std::ostream& operator<<(std::ostream& out, const VarType& type);
 
-/// What an op sees when its outputs' types are worked out. Sizes may be Shape::kAny.
+/// The arguments of an op's type inference. Sizes may be Shape::kAny.
 struct InferCtx {
   std::span<const VarType> in;
   const Attrs& attrs;
@@ -37,8 +37,8 @@ struct InferCtx {
 struct RunCtx {
   std::span<Tensor*const> inputs, outputs;
   const Attrs& attrs;
-  uint64_t random_seed = 0;  // a function of (seed, step, node)
-  RankSum* ranks = nullptr;  // null: this process is alone
+  uint64_t random_seed = 0;       // a function of (seed, step, node)
+  SumOverRanks* ranks = nullptr;  // null: this process is alone
 
   const Tensor& in(size_t i) const { return *inputs[i]; }
   Tensor& out(size_t i) const { return *outputs[i]; }
@@ -74,7 +74,7 @@ struct OpDef {
   /// One Var per input; a null Var where nothing flows back. Without it the op is a constant.
   std::vector<Var> (*grad)(const GradCtx& ctx) = nullptr;
   std::vector<OpExample> (*examples)() = nullptr;
-  /// The same on a device, where its tensors lie; from ops/on_device/*.cc. Null: only `run`.
+  /// `run` for tensors on a device, from ops/on_device/*.cc. Null: there is none.
   void (*on_device)(const RunCtx& ctx, device::Stream& stream) = nullptr;
 };
 

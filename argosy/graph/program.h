@@ -83,7 +83,7 @@ struct Program {
 
   /// Only what `outputs` need, without gradients and updates; numbers are given anew, names stay.
   Program pruned(std::vector<VarId> outputs) const;
-  /// The same in inference mode: every node that has is_test gets is_test=1.
+  /// This program in inference mode: every node that has is_test gets is_test=1.
   Program for_inference(std::vector<VarId> outputs) const;
 
   friend bool operator==(const Program& a, const Program& b) { return a.text() == b.text(); }

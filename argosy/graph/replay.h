@@ -36,7 +36,7 @@ class Replay {
   size_t next_ = 0;
 };
 
-/// What a program that is recorded anew should know of states.
+/// What a program that is recorded again must know about states.
 void replay_updates(const Program& program, const Replay& replay, Builder& g);
 
 }  // namespace argosy

@@ -3,12 +3,11 @@
 #include <cctype>
 #include <charconv>
 #include <iterator>
-#include <mutex>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "argosy/base/error.h"
+#include "argosy/base/interned.h"
 #include "argosy/graph/program.h"
 
 namespace argosy {
@@ -44,14 +43,6 @@ std::string attr_text(const Attr& attr) {
     }
   };
   return std::visit(Print{}, attr);
-}
-
-/// Keeps the name of a parsed source for the life of the process, so SourceLoc can point at it.
-const char* interned(std::string_view name) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> names;
-  const std::scoped_lock lock(mutex);
-  return names.emplace(name).first->c_str();
 }
 
 /// Reads one line word by word; every failure names the source line.

@@ -7,13 +7,13 @@
 #include "argosy/base/json.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 // The table as Paddle's launcher draws it.
 constexpr size_t kNameColumn = 40, kValueColumn = 45;
 
-std::string counted(const LaunchJob& job, ProcessKind kind, const char* what) {
+std::string counted(const Job& job, ProcessKind kind, const char* what) {
   const std::vector<Member> all = job.of(kind);
   if (all.empty()) return "";
   const auto here = static_cast<size_t>(
@@ -60,7 +60,7 @@ std::string json_object(const Variables& variables) {
 
 }  // namespace
 
-std::string summary(const LaunchJob& job) {
+std::string summary(const Job& job) {
   std::vector<std::string> parts;
   for (const ProcessKind kind : {ProcessKind::server, ProcessKind::worker,
                                  ProcessKind::heter_worker, ProcessKind::coordinator})
@@ -69,8 +69,8 @@ std::string summary(const LaunchJob& job) {
   return fmt::format("{}; logs in {}/", fmt::join(parts, ", "), job.log_dir);
 }
 
-std::string configuration_text(const LaunchFlags& flags) {
-  const LaunchFlags defaults;
+std::string configuration_text(const Flags& flags) {
+  const Flags defaults;
   const std::span<const std::string> command(flags.command);
   Variables shown = {
       {"gpus", flags.gpus.empty() ? "None" : flags.gpus},
@@ -128,7 +128,7 @@ std::string environment_text(const std::vector<Process>& processes, std::string_
   return text;
 }
 
-std::string plan_json(const LaunchJob& job, const std::vector<Process>& processes) {
+std::string plan_json(const Job& job, const std::vector<Process>& processes) {
   constexpr std::array kModes = {"collective", "ps", "ps-heter"};
   std::string all;
   for (const Process& process : processes)
@@ -140,4 +140,4 @@ std::string plan_json(const LaunchJob& job, const std::vector<Process>& processe
                      kModes[static_cast<size_t>(job.mode)], json_string(job.id), all);
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -7,7 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/launch/flag_values.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 constexpr const char* kEmulated = "ARGOSY_EMULATED_DEVICES";
@@ -28,7 +28,7 @@ int cuda_device_count() {
   return count;
 }
 
-bool cards_are_emulated(const LaunchFlags& flags, const Machine& machine) {
+bool cards_are_emulated(const Flags& flags, const Machine& machine) {
   if (flags.gpus.empty()) return false;
   const std::string text = machine.variable(kEmulated);
   const bool emulated = !text.empty();
@@ -47,4 +47,4 @@ bool cards_are_emulated(const LaunchFlags& flags, const Machine& machine) {
   return false;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -4,14 +4,14 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 Machine machine(int devices, Variables environment = {}) {
   return {.environment = std::move(environment), .count_devices = [=] { return devices; }};
 }
 
-std::string refusal(const LaunchFlags& flags, const Machine& on) {
+std::string refusal(const Flags& flags, const Machine& on) {
   try {
     cards_are_emulated(flags, on);
   } catch (const ConfigError& e) {
@@ -41,4 +41,4 @@ TEST(Cards, AreEmulatedOnlyWhereItIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

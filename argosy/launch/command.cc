@@ -8,7 +8,7 @@
 #include "argosy/base/own_folder.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ void prepare_log_dir(const std::string& folder) {
                      folder);
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -6,7 +6,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,4 +54,4 @@ TEST(LogDir, IsMadeOrRefused) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -10,7 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 /// Below the ports that systems give to outgoing connections.
@@ -32,7 +32,7 @@ uint16_t meeting_port(std::string_view job) {
   return static_cast<uint16_t>(kFirstMeetingPort + hash % kMeetingPorts);
 }
 
-std::optional<Engine> slurm(const Machine& machine) {
+std::optional<ClusterEngine> slurm(const Machine& machine) {
   const std::string job = machine.variable("SLURM_JOB_ID");
   if (job.empty()) return std::nullopt;
   const std::string step = machine.variable("SLURM_STEP_ID");
@@ -41,12 +41,12 @@ std::optional<Engine> slurm(const Machine& machine) {
                      " nodes, but this launcher was not started by srun and runs on one of them, "
                      "expected srun fleetrun ...");
   if (step.empty()) return std::nullopt;
-  Engine engine{.name = "Slurm",
-                .tasks = number(machine, "SLURM_STEP_NUM_TASKS", 1),
-                .rank = number(machine, "SLURM_PROCID", 0),
-                .nodes = number(machine, "SLURM_STEP_NUM_NODES", 1),
-                .node = number(machine, "SLURM_NODEID", 0),
-                .one_each = number(machine, "SLURM_NTASKS_PER_NODE", 0) == 1};
+  ClusterEngine engine{.name = "Slurm",
+                       .tasks = number(machine, "SLURM_STEP_NUM_TASKS", 1),
+                       .rank = number(machine, "SLURM_PROCID", 0),
+                       .nodes = number(machine, "SLURM_STEP_NUM_NODES", 1),
+                       .node = number(machine, "SLURM_NODEID", 0),
+                       .one_each = number(machine, "SLURM_NTASKS_PER_NODE", 0) == 1};
   const std::string list = machine.variable("SLURM_STEP_NODELIST");
   check<ConfigError>(!list.empty(), "SLURM_STEP_NODELIST is not set, expected the nodes of job ",
                      job);
@@ -73,11 +73,11 @@ bool mpirun_has_tasks(const Machine& machine) {
   return daemon < number(machine, "OMPI_MCA_orte_num_nodes", INT_MAX);
 }
 
-std::optional<Engine> openmpi(const Machine& machine) {
+std::optional<ClusterEngine> openmpi(const Machine& machine) {
   if (machine.variable("OMPI_COMM_WORLD_SIZE").empty()) return std::nullopt;
-  Engine engine{.name = "OpenMPI",
-                .tasks = number(machine, "OMPI_COMM_WORLD_SIZE", 1),
-                .rank = number(machine, "OMPI_COMM_WORLD_RANK", 0)};
+  ClusterEngine engine{.name = "OpenMPI",
+                       .tasks = number(machine, "OMPI_COMM_WORLD_SIZE", 1),
+                       .rank = number(machine, "OMPI_COMM_WORLD_RANK", 0)};
   const int local = number(machine, "OMPI_COMM_WORLD_LOCAL_RANK", 0),
             together = std::max(1, number(machine, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   engine.nodes = (engine.tasks + together - 1) / together;
@@ -149,7 +149,7 @@ std::vector<std::string> expand_node_list(std::string_view list) {
   return result;
 }
 
-std::optional<Engine> find_engine(const Machine& machine) {
+std::optional<ClusterEngine> find_engine(const Machine& machine) {
   auto engine = slurm(machine);
   if (!engine) engine = openmpi(machine);
   if (!engine || engine->tasks == 1) return std::nullopt;
@@ -158,4 +158,4 @@ std::optional<Engine> find_engine(const Machine& machine) {
   return engine;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

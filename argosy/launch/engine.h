@@ -7,10 +7,10 @@
 
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 
-/// What a cluster engine that has started this launcher says about its place.
-struct Engine {
+/// This launcher's place, as told by the cluster engine that started it.
+struct ClusterEngine {
   std::string name;                   // "Slurm", "OpenMPI"
   int tasks = 1, rank = 0;            // launchers that it has started, and which of them this is
   int nodes = 1, node = 0;            // machines
@@ -22,9 +22,9 @@ struct Engine {
 /// Nothing outside of an engine, and where it has started one launcher only. Pure. Throws
 /// ConfigError for variables that make no sense, and in a batch script on several nodes, where
 /// srun is missing.
-std::optional<Engine> find_engine(const Machine& machine);
+std::optional<ClusterEngine> find_engine(const Machine& machine);
 
 /// Slurm's short form: "n[1-3,07],m" is n1, n2, n3, n07, m. Throws ConfigError.
 std::vector<std::string> expand_node_list(std::string_view list);
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -6,7 +6,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 std::string expanded(const std::string& list) {
@@ -38,7 +38,7 @@ Machine slurm(const Variables& changes = {}) {
   return {.environment = environment};
 }
 
-TEST(Engine, ReadsSlurmsStep) {
+TEST(ClusterEngine, ReadsSlurmsStep) {
   const auto engine = find_engine(slurm());
   ASSERT_TRUE(engine);
   EXPECT_EQ(engine->name, "Slurm");
@@ -52,13 +52,13 @@ TEST(Engine, ReadsSlurmsStep) {
   EXPECT_NE(engine->meet->port, find_engine(slurm({{"SLURM_STEP_ID", "1"}}))->meet->port);
 }
 
-TEST(Engine, OneTaskIsNobodyElsesBusiness) {
+TEST(ClusterEngine, OneTaskIsNobodyElsesBusiness) {
   EXPECT_FALSE(find_engine({}));
   EXPECT_FALSE(find_engine(slurm({{"SLURM_STEP_NUM_TASKS", "1"}})));
   EXPECT_FALSE(find_engine(slurm({{"SLURM_STEP_ID", ""}, {"SLURM_JOB_NUM_NODES", "1"}})));
 }
 
-TEST(Engine, BatchScriptOnSeveralNodesNeedsSrun) {
+TEST(ClusterEngine, BatchScriptOnSeveralNodesNeedsSrun) {
   EXPECT_EQ(message_of<ConfigError>([] {
               find_engine(slurm({{"SLURM_STEP_ID", ""}}));
             }),
@@ -66,7 +66,7 @@ TEST(Engine, BatchScriptOnSeveralNodesNeedsSrun) {
             "of them, expected srun fleetrun ...");
 }
 
-TEST(Engine, NumbersThatAreNoneAreNamed) {
+TEST(ClusterEngine, NumbersThatAreNoneAreNamed) {
   EXPECT_EQ(message_of<ConfigError>([] {
               find_engine(slurm({{"SLURM_PROCID", "x"}}));
             }),
@@ -77,7 +77,7 @@ TEST(Engine, NumbersThatAreNoneAreNamed) {
             "Slurm says that this is task 4 of 4");
 }
 
-TEST(Engine, OpenMpisTasksMeetOnTheMachineOfMpirun) {
+TEST(ClusterEngine, OpenMpisTasksMeetOnTheMachineOfMpirun) {
   Machine machine = {.environment = {{"OMPI_COMM_WORLD_SIZE", "4"},
                                      {"OMPI_COMM_WORLD_RANK", "2"},
                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
@@ -102,4 +102,4 @@ TEST(Engine, OpenMpisTasksMeetOnTheMachineOfMpirun) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

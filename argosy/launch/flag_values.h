@@ -10,7 +10,7 @@
 #include "argosy/base/error.h"
 
 /// How values of flags are read; what is wrong is a ConfigError that names the flag.
-namespace argosy {
+namespace argosy::launch {
 
 inline std::vector<std::string> split(const std::string& list, char separator = ',') {
   std::vector<std::string> parts;
@@ -50,4 +50,4 @@ inline void check_port(const std::optional<int>& port, const char* flag) {
                      ", expected a port number from 1 to 65535");
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace argosy {
+namespace argosy::launch {
 
 /// The command line of fleetrun as it was typed.
-struct LaunchFlags {
+struct Flags {
   std::optional<int> server_num = {}, worker_num = {}, coordinator_num = {}, nproc_per_node = {},
                      http_port = {}, start_port = {}, nnodes = {}, rank = {};
   std::string heter_worker_num = {}, heter_devices = {};  // by stage: "2;2", "gpu;cpu"
@@ -22,4 +22,4 @@ struct LaunchFlags {
   std::vector<std::string> command = {};
 };
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -8,7 +8,7 @@
 #include "argosy/launch/flag_values.h"
 #include "argosy/launch/lists.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using Given = std::vector<std::pair<const char*, bool>>;
@@ -23,12 +23,20 @@ struct ModeFlags {
   const char *servers, *heterogeneous, *collective;  // one that asks for the mode, or null
 };
 
-/// Ranks may meet by HTTP as well.
-bool asks_for_ranks(const LaunchFlags& flags) {
-  return !flags.ips.empty() || flags.nproc_per_node || flags.run_mode == "collective";
+Mode named_mode(const std::string& name) {
+  if (name == "collective") return Mode::collective;
+  if (name == "ps") return Mode::servers;
+  if (name == "ps-heter") return Mode::heterogeneous;
+  fail<ConfigError>("--run_mode is '", name, "', expected collective, ps or ps-heter");
 }
 
-ModeFlags mode_flags(const LaunchFlags& flags) {
+/// Ranks may meet by HTTP as well.
+bool asks_for_ranks(const Flags& flags) {
+  if (!flags.ips.empty() || flags.nproc_per_node) return true;
+  return !flags.run_mode.empty() && named_mode(flags.run_mode) == Mode::collective;
+}
+
+ModeFlags mode_flags(const Flags& flags) {
   return {first_of({{"--servers", !flags.servers.empty()},
                     {"--server_num", flags.server_num.has_value()},
                     {"--workers", !flags.workers.empty()},
@@ -44,14 +52,7 @@ ModeFlags mode_flags(const LaunchFlags& flags) {
                     {"--backend", !flags.backend.empty()}})};
 }
 
-LaunchMode named_mode(const std::string& name) {
-  if (name == "collective") return LaunchMode::collective;
-  if (name == "ps") return LaunchMode::servers;
-  if (name == "ps-heter") return LaunchMode::heterogeneous;
-  fail<ConfigError>("--run_mode is '", name, "', expected collective, ps or ps-heter");
-}
-
-LaunchMode mode_of(const LaunchFlags& flags) {
+Mode mode_of(const Flags& flags) {
   const auto [servers, heterogeneous, collective] = mode_flags(flags);
   const char* const ps = heterogeneous != nullptr ? heterogeneous : servers;
   const auto contradict = [](const auto& one, const auto& other) {
@@ -60,14 +61,14 @@ LaunchMode mode_of(const LaunchFlags& flags) {
   };
   if (ps != nullptr && collective != nullptr) contradict(ps, collective);
   if (flags.run_mode.empty()) {
-    if (heterogeneous != nullptr) return LaunchMode::heterogeneous;
-    return servers != nullptr ? LaunchMode::servers : LaunchMode::collective;
+    if (heterogeneous != nullptr) return Mode::heterogeneous;
+    return servers != nullptr ? Mode::servers : Mode::collective;
   }
-  const LaunchMode mode = named_mode(flags.run_mode);
+  const Mode mode = named_mode(flags.run_mode);
   const std::string wanted = "--run_mode=" + flags.run_mode;
-  if (mode == LaunchMode::collective && ps != nullptr) contradict(wanted, ps);
-  if (mode != LaunchMode::collective && collective != nullptr) contradict(wanted, collective);
-  if (mode == LaunchMode::servers && heterogeneous != nullptr) contradict(wanted, heterogeneous);
+  if (mode == Mode::collective && ps != nullptr) contradict(wanted, ps);
+  if (mode != Mode::collective && collective != nullptr) contradict(wanted, collective);
+  if (mode == Mode::servers && heterogeneous != nullptr) contradict(wanted, heterogeneous);
   return mode;
 }
 
@@ -91,7 +92,7 @@ std::vector<int> nodes_here(const std::vector<std::string>& hosts, const Machine
 }
 
 /// Who starts what, where the lists say it.
-void place_on_hosts(const Machine& machine, LaunchJob& job) {
+void place_on_hosts(const Machine& machine, Job& job) {
   std::vector<std::string> hosts;
   for (Member& member : job.members) {
     const auto found = std::ranges::find(hosts, member.at.host);
@@ -108,7 +109,7 @@ void place_on_hosts(const Machine& machine, LaunchJob& job) {
       .at = job.members.front().at, .head = job.is_here(job.members.front()), .nodes = hosts};
 }
 
-void check_distinct(const LaunchJob& job) {
+void check_distinct(const Job& job) {
   std::map<Endpoint, ProcessKind> seen;
   for (const Member& member : job.members) {
     const auto [earlier, added] = seen.emplace(member.at, member.kind);
@@ -126,7 +127,7 @@ struct Cards {
 
 constexpr const char *kVisible = "CUDA_VISIBLE_DEVICES", *kEmulated = "ARGOSY_EMULATED_DEVICES";
 
-Cards find_cards(const LaunchFlags& flags, const Machine& machine) {
+Cards find_cards(const Flags& flags, const Machine& machine) {
   const std::string visible_text = visible_cards(machine);
   const auto visible = visible_text.empty() ? std::vector<std::string>() : split(visible_text);
   Cards cards;
@@ -146,7 +147,7 @@ Cards find_cards(const LaunchFlags& flags, const Machine& machine) {
   return cards;
 }
 
-size_t ranks_here(const LaunchFlags& flags, const Cards& cards) {
+size_t ranks_here(const Flags& flags, const Cards& cards) {
   check_number(flags.nproc_per_node, "--nproc_per_node");
   if (!flags.nproc_per_node) return std::max<size_t>(1, cards.names.size());
   const auto ranks = static_cast<size_t>(*flags.nproc_per_node);
@@ -157,14 +158,14 @@ size_t ranks_here(const LaunchFlags& flags, const Cards& cards) {
 }
 
 /// Ranks get equal parts of the cards; workers with servers take turns with them.
-void deal_cards(const Cards& cards, LaunchJob& job) {
+void deal_cards(const Cards& cards, Job& job) {
   if (cards.names.empty()) return;
   std::vector<Member*> takers;
   for (Member& member : job.members)
     if (job.is_here(member) &&
         (member.kind == ProcessKind::worker || member.kind == ProcessKind::heter_worker))
       takers.push_back(&member);
-  if (job.mode == LaunchMode::collective) {
+  if (job.mode == Mode::collective) {
     const size_t each = cards.indices.size() / takers.size();
     for (size_t rank = 0; rank < takers.size(); ++rank)
       takers[rank]->cards.assign(
@@ -190,13 +191,16 @@ Variables read_env(const std::vector<std::string>& settings) {
   return env;
 }
 
-void check_values(const LaunchFlags& flags) {
+void check_values(const Flags& flags) {
   check<ConfigError>(!flags.command.empty(), "no command, expected a program behind the flags");
   check<ConfigError>(flags.grace >= 0 && std::isfinite(flags.grace), "--grace is ", flags.grace,
                      ", expected seconds");
   check<ConfigError>(flags.timeout > 0 && std::isfinite(flags.timeout), "--timeout is ",
                      flags.timeout, ", expected seconds");
   check<ConfigError>(!flags.log_dir.empty(), "--log_dir is empty, expected a folder");
+  constexpr size_t kLongestId = 63;  // bytes, as ranks tell it each other
+  check<ConfigError>(!flags.job_id.empty() && flags.job_id.size() <= kLongestId, "--job_id has ",
+                     flags.job_id.size(), " bytes, expected 1 to ", kLongestId);
   check<ConfigError>(flags.max_restart >= 0, "--max_restart is ", flags.max_restart,
                      ", expected a number of at least 0");
   check_port(flags.http_port, "--http_port");
@@ -208,7 +212,7 @@ void check_values(const LaunchFlags& flags) {
 }
 
 /// PaddleCloud lists its machines in variables; they count where no flag says otherwise.
-LaunchFlags with_paddle_cloud(LaunchFlags flags, const Machine& machine) {
+Flags with_paddle_cloud(Flags flags, const Machine& machine) {
   for (const char* name : {"PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM"})
     if (machine.variable(name).empty()) return flags;
   if (!flags.ips.empty() || !flags.master.empty()) return flags;
@@ -218,22 +222,22 @@ LaunchFlags with_paddle_cloud(LaunchFlags flags, const Machine& machine) {
 }
 
 /// What a launcher brings to a meeting where addresses are found: its own members, without hosts.
-void offer(const LaunchFlags& flags, const Cards& cards, LaunchJob& job) {
+void offer(const Flags& flags, const Cards& cards, Job& job) {
   const auto add = [&](ProcessKind kind, const std::optional<int>& number, const char* flag) {
     check_number(number, flag, 0);
     for (int i = 0; i < number.value_or(0); ++i) job.members.push_back({.kind = kind});
   };
-  if (job.mode == LaunchMode::collective)
+  if (job.mode == Mode::collective)
     return add(ProcessKind::worker, static_cast<int>(ranks_here(flags, cards)), "--nproc_per_node");
   add(ProcessKind::server, flags.server_num, "--server_num");
   add(ProcessKind::worker, flags.worker_num, "--worker_num");
-  if (job.mode == LaunchMode::heterogeneous)
+  if (job.mode == Mode::heterogeneous)
     add(ProcessKind::heter_worker, number_in("--heter_worker_num", flags.heter_worker_num, 0),
         "--heter_worker_num");
   add(ProcessKind::coordinator, flags.coordinator_num, "--coordinator_num");
 }
 
-void refuse_lists(const LaunchFlags& flags, const std::string& who) {
+void refuse_lists(const Flags& flags, const std::string& who) {
   const char* const list = first_of({{"--ips", !flags.ips.empty()},
                                      {"--servers", !flags.servers.empty()},
                                      {"--workers", !flags.workers.empty()},
@@ -243,7 +247,7 @@ void refuse_lists(const LaunchFlags& flags, const std::string& who) {
                      " lists them, expected one of the two");
 }
 
-bool is_list(const LaunchFlags& flags) {
+bool is_list(const Flags& flags) {
   return !flags.ips.empty() || !flags.servers.empty() || !flags.workers.empty();
 }
 
@@ -254,8 +258,7 @@ std::vector<std::string> numbered(int count, const char* what) {
   return names;
 }
 
-void meet_at_master(const LaunchFlags& flags, const Machine& machine, const Cards& cards,
-                    LaunchJob& job) {
+void meet_at_master(const Flags& flags, const Machine& machine, const Cards& cards, Job& job) {
   refuse_lists(flags, "--master");
   check_number(flags.nnodes, "--nnodes");
   const int nodes = flags.nnodes.value_or(1);
@@ -277,19 +280,18 @@ void meet_at_master(const LaunchFlags& flags, const Machine& machine, const Card
 }
 
 /// Which of the processes that the flags count this task is.
-ProcessKind kind_of_task(const LaunchFlags& flags, int rank) {
+ProcessKind kind_of_task(const Flags& flags, int rank) {
   const int servers = flags.server_num.value_or(0), workers = flags.worker_num.value_or(0);
   if (rank < servers) return ProcessKind::server;
   return rank < servers + workers ? ProcessKind::worker : ProcessKind::heter_worker;
 }
 
-void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards& cards,
-                    LaunchJob& job) {
+void meet_in_engine(const Flags& flags, const ClusterEngine& engine, const Cards& cards, Job& job) {
   refuse_lists(flags, engine.name);
   int total = flags.server_num.value_or(0) + flags.worker_num.value_or(0);
-  if (job.mode == LaunchMode::heterogeneous)
+  if (job.mode == Mode::heterogeneous)
     total += number_in("--heter_worker_num", flags.heter_worker_num, 0);
-  const bool ranks = job.mode == LaunchMode::collective;
+  const bool ranks = job.mode == Mode::collective;
   const bool task_each = ranks ? !flags.nproc_per_node : total == engine.tasks && !engine.one_each;
   check<ConfigError>(task_each || engine.tasks == engine.nodes, engine.name, " has started ",
                      engine.tasks, " tasks on ", engine.nodes, " nodes, but the flags count ",
@@ -310,10 +312,9 @@ void meet_in_engine(const LaunchFlags& flags, const Engine& engine, const Cards&
                  .rank = engine.rank};
 }
 
-void list_members(const LaunchFlags& flags, const Machine& machine, const Cards& cards,
-                  LaunchJob& job) {
+void list_members(const Flags& flags, const Machine& machine, const Cards& cards, Job& job) {
   Lists lists(flags, job);
-  if (job.mode == LaunchMode::collective) {
+  if (job.mode == Mode::collective) {
     const std::string endpoints = machine.variable("DISTRIBUTED_TRAINER_ENDPOINTS");
     const bool cloud = !endpoints.empty() && flags.ips == machine.variable("PADDLE_TRAINERS");
     if (cloud)
@@ -324,7 +325,7 @@ void list_members(const LaunchFlags& flags, const Machine& machine, const Cards&
                        flags.start_port.value_or(kRankPort));
   } else {
     lists.read_servers_and_workers();
-    if (job.mode == LaunchMode::heterogeneous) lists.read_heter_workers();
+    if (job.mode == Mode::heterogeneous) lists.read_heter_workers();
     lists.read_coordinators();
   }
   place_on_hosts(machine, job);
@@ -340,8 +341,8 @@ void check_backend(const std::string& backend) {
 }
 
 /// Where Gloo's processes would meet, in case a program uses it.
-std::optional<Endpoint> http_endpoint(const LaunchFlags& flags, const LaunchJob& job) {
-  const bool ranks = job.mode == LaunchMode::collective;
+std::optional<Endpoint> http_endpoint(const Flags& flags, const Job& job) {
+  const bool ranks = job.mode == Mode::collective;
   if ((ranks && !flags.http_port) || job.members.empty()) return std::nullopt;
   const Endpoint& first = job.members.front().at;
   if (flags.http_port) return Endpoint{first.host, static_cast<uint16_t>(*flags.http_port)};
@@ -372,35 +373,36 @@ const KindNames& names_of(ProcessKind kind) {
   return kNames.at(static_cast<size_t>(kind));
 }
 
-bool LaunchJob::is_here(const Member& member) const {
+bool Job::is_here(const Member& member) const {
   return std::ranges::find(here, member.node) != here.end();
 }
 
-std::vector<Member> LaunchJob::of(ProcessKind kind) const {
+std::vector<Member> Job::of(ProcessKind kind) const {
   std::vector<Member> found;
   std::ranges::copy_if(members, std::back_inserter(found),
                        [kind](const Member& member) { return member.kind == kind; });
   return found;
 }
 
-size_t LaunchJob::count(ProcessKind kind) const {
+size_t Job::count(ProcessKind kind) const {
   return static_cast<size_t>(std::ranges::count(members, kind, &Member::kind));
 }
 
-LaunchJob make_job(const LaunchFlags& typed, const Machine& machine) {
+Job make_job(const Flags& typed, const Machine& machine) {
   check_values(typed);
-  LaunchJob job;
+  Job job;
   job.mode = mode_of(typed);
   check_backend(typed.backend);
   job.backend = typed.backend;
-  const LaunchFlags flags =
-      job.mode == LaunchMode::collective ? with_paddle_cloud(typed, machine) : typed;
+  const Flags flags = job.mode == Mode::collective ? with_paddle_cloud(typed, machine) : typed;
   job.id = flags.job_id;
   job.log_dir = flags.log_dir;
   job.env = read_env(flags.env);
   job.command = flags.command;
   job.max_restart = flags.max_restart;
   job.grace = std::chrono::milliseconds(std::llround(flags.grace * 1000));
+  job.tolerance =
+      tolerance_from_env([&](const std::string& name) { return machine.variable(name); });
   if (const std::string gloo = machine.variable("PADDLE_WITH_GLOO"); !gloo.empty())
     job.with_gloo = gloo;
   const Cards cards = find_cards(flags, machine);
@@ -426,4 +428,4 @@ LaunchJob make_job(const LaunchFlags& typed, const Machine& machine) {
   return job;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

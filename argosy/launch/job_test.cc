@@ -6,33 +6,33 @@
 #include "argosy/base/test_support.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
 
 const Machine kMachine = {.environment = {}, .hosts = {"localhost", "127.0.0.1", "10.0.0.2"}};
 
-LaunchJob job_of(LaunchFlags flags, const Machine& machine = kMachine) {
+Job job_of(Flags flags, const Machine& machine = kMachine) {
   if (flags.command.empty()) flags.command = {"train"};
   return make_job(flags, machine);
 }
 
-std::string refusal(const LaunchFlags& flags, const Machine& machine = kMachine) {
+std::string refusal(const Flags& flags, const Machine& machine = kMachine) {
   return message_of<ConfigError>([&] { job_of(flags, machine); });
 }
 
 /// Addresses of one kind.
-std::string text_of(const LaunchJob& job, ProcessKind kind) {
+std::string text_of(const Job& job, ProcessKind kind) {
   std::string text;
   for (const Member& member : job.of(kind)) text += (text.empty() ? "" : " ") + member.at.text();
   return text;
 }
-std::string servers(const LaunchJob& job) { return text_of(job, ProcessKind::server); }
-std::string workers(const LaunchJob& job) { return text_of(job, ProcessKind::worker); }
+std::string servers(const Job& job) { return text_of(job, ProcessKind::server); }
+std::string workers(const Job& job) { return text_of(job, ProcessKind::worker); }
 
 /// "0;1" for two workers with a card each.
-std::string cards(const LaunchJob& job) {
+std::string cards(const Job& job) {
   std::string text;
   for (const Member& member : job.of(ProcessKind::worker)) {
     if (!text.empty()) text += ";";
@@ -43,7 +43,7 @@ std::string cards(const LaunchJob& job) {
 }
 
 TEST(LaunchJob, NumbersMeanThisMachineAndFreePorts) {
-  const LaunchJob job = job_of({.server_num = 2, .worker_num = 3});
+  const Job job = job_of({.server_num = 2, .worker_num = 3});
   EXPECT_EQ(servers(job), "127.0.0.1:0 127.0.0.1:0");
   EXPECT_EQ(workers(job), "127.0.0.1:0 127.0.0.1:0 127.0.0.1:0");
   EXPECT_TRUE(job.is_here(job.members[0]));
@@ -53,7 +53,7 @@ TEST(LaunchJob, NumbersMeanThisMachineAndFreePorts) {
 }
 
 TEST(LaunchJob, HostsWithoutPortsGetThoseBehindTheServers) {
-  const LaunchJob job =
+  const Job job =
       job_of({.servers = "10.0.0.1:6170,10.0.0.2:6170", .workers = "10.0.0.1,10.0.0.2"});
   EXPECT_EQ(servers(job), "10.0.0.1:6170 10.0.0.2:6170");
   EXPECT_EQ(workers(job), "10.0.0.1:6172 10.0.0.2:6173");
@@ -72,8 +72,8 @@ TEST(LaunchJob, NumberBesideAListIsOnTheListsMachine) {
 }
 
 TEST(LaunchJob, MachineIsFoundByItsAddressesOrByPodIp) {
-  const LaunchFlags flags = {.servers = "10.0.0.1:6170,10.0.0.2:6170",
-                             .workers = "10.0.0.1,10.0.0.2,10.0.0.3"};
+  const Flags flags = {.servers = "10.0.0.1:6170,10.0.0.2:6170",
+                       .workers = "10.0.0.1,10.0.0.2,10.0.0.3"};
   EXPECT_EQ(job_of(flags).here, std::vector{1});
   Machine pod = {.environment = {{"POD_IP", "10.0.0.3"}}, .hosts = kMachine.hosts};
   EXPECT_EQ(job_of(flags, pod).here, std::vector{2});
@@ -111,10 +111,10 @@ TEST(LaunchJob, RefusesFlagsThatDoNotFit) {
 }
 
 TEST(LaunchJob, ModeComesFromTheFlags) {
-  EXPECT_EQ(job_of({}).mode, LaunchMode::collective);
-  EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1}).mode, LaunchMode::servers);
+  EXPECT_EQ(job_of({}).mode, Mode::collective);
+  EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1}).mode, Mode::servers);
   EXPECT_EQ(job_of({.server_num = 1, .worker_num = 1, .heter_worker_num = "1"}).mode,
-            LaunchMode::heterogeneous);
+            Mode::heterogeneous);
   EXPECT_EQ(refusal({.run_mode = "ps"}), "no servers, expected --server_num or --servers");
   EXPECT_EQ(refusal({.run_mode = "rpc"}),
             "--run_mode is 'rpc', expected collective, ps or ps-heter");
@@ -150,7 +150,7 @@ TEST(LaunchJob, RanksAreOneForEachCardOrAsManyAsAsked) {
   EXPECT_EQ(refusal({.gpus = "2"}, emulated),
             "--gpus has card 2, expected one of ARGOSY_EMULATED_DEVICES: 0,1");
   EXPECT_EQ(refusal({.gpus = "a"}), "--gpus is 'a', expected a number of at least 0");
-  const LaunchJob two = job_of({.ips = "10.0.0.1,10.0.0.2", .gpus = "4,5"}, four);
+  const Job two = job_of({.ips = "10.0.0.1,10.0.0.2", .gpus = "4,5"}, four);
   EXPECT_EQ(workers(two), "10.0.0.1:6070 10.0.0.1:6071 10.0.0.2:6070 10.0.0.2:6071");
   EXPECT_TRUE(two.meeting->head);
   EXPECT_EQ(two.meeting->at.text(), "10.0.0.1:6070");
@@ -158,14 +158,13 @@ TEST(LaunchJob, RanksAreOneForEachCardOrAsManyAsAsked) {
 }
 
 TEST(LaunchJob, HeterogeneousWorkersHaveStages) {
-  const LaunchJob job = job_of(
+  const Job job = job_of(
       {.server_num = 1, .worker_num = 2, .heter_worker_num = "1;2", .heter_devices = "cpu;gpu"});
   std::string text;
   for (const Member& member : job.of(ProcessKind::heter_worker))
     text += std::to_string(member.stage) + member.device + " ";
   EXPECT_EQ(text, "2cpu 3gpu 3gpu ");
-  const LaunchJob listed =
-      job_of({.servers = "a:1", .workers = "a:2", .heter_workers = "a:3;a:4,a:5"});
+  const Job listed = job_of({.servers = "a:1", .workers = "a:2", .heter_workers = "a:3;a:4,a:5"});
   EXPECT_EQ(text_of(listed, ProcessKind::heter_worker), "a:3 a:4 a:5");
   EXPECT_EQ(refusal({.server_num = 1, .worker_num = 1, .heter_worker_num = "2;x"}),
             "--heter_worker_num is 'x', expected a number of at least 1");
@@ -181,7 +180,7 @@ TEST(LaunchJob, HeterogeneousWorkersHaveStages) {
 }
 
 TEST(LaunchJob, MachinesThatFindEachOtherBringTheirOwnMembers) {
-  const LaunchJob head =
+  const Job head =
       job_of({.server_num = 1, .worker_num = 2, .nnodes = 2, .master = "10.0.0.2:6000"});
   ASSERT_TRUE(head.meeting);
   EXPECT_TRUE(head.meeting->head && head.meeting->offers);
@@ -216,7 +215,7 @@ TEST(LaunchJob, TasksOfAnEngineAreProcessesOrMachines) {
                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}},
                   .hosts = {"127.0.0.1"}};
-  const LaunchJob each = job_of({.server_num = 1, .worker_num = 2}, task);
+  const Job each = job_of({.server_num = 1, .worker_num = 2}, task);
   ASSERT_EQ(each.members.size(), 1U);
   EXPECT_EQ(each.members[0].kind, ProcessKind::worker);
   EXPECT_EQ(each.meeting->rank, 1);
@@ -264,4 +263,4 @@ TEST(ThisMachine, KnowsItsLoopbackAddressAndItsEnvironment) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

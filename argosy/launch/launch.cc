@@ -7,12 +7,12 @@
 #include <fstream>
 
 #include "argosy/base/error.h"
+#include "argosy/doctor/doctor.h"
 #include "argosy/launch/cards.h"
-#include "argosy/launch/doctor/doctor.h"
 #include "argosy/launch/status.h"
 #include "argosy/launch/supervise.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 /// "2026-01-31 06:09:36,185", as Python's loggers write it.
@@ -26,7 +26,7 @@ std::string time_now() {
 }
 
 /// Who is where, for people and scripts that look later.
-void write_endpoints(const LaunchJob& job) {
+void write_endpoints(const Job& job) {
   std::ofstream out(job.log_dir + "/endpoints.log");
   const auto write = [&](const char* name, ProcessKind kind) {
     if (job.count(kind) == 0) return;
@@ -37,9 +37,11 @@ void write_endpoints(const LaunchJob& job) {
   write("PADDLE_PSERVERS_IP_PORT_LIST", ProcessKind::server);
   write("PADDLE_HETER_TRAINER_IP_PORT_LIST", ProcessKind::heter_worker);
   write("PADDLE_COORDINATOR_ENDPOINTS", ProcessKind::coordinator);
+  if (!out.flush())
+    fmt::print(stderr, "fleetrun: cannot write {}/endpoints.log; the job goes on\n", job.log_dir);
 }
 
-void dry_run(const LaunchJob& job, bool json) {
+void dry_run(const Job& job, bool json) {
   const std::vector<Process> processes = plan_processes(job);
   if (json)
     fmt::print("{}", plan_json(job, processes));
@@ -48,7 +50,7 @@ void dry_run(const LaunchJob& job, bool json) {
 }
 
 /// What would hurt the job on this machine. False: it cannot work.
-bool preflight(const LaunchJob& job) {
+bool preflight(const Job& job) {
   Needs needs{.servers = job.count(ProcessKind::server),
               .workers = job.count(ProcessKind::worker),
               .folders = {job.log_dir},
@@ -70,10 +72,10 @@ bool preflight(const LaunchJob& job) {
 
 }  // namespace
 
-int launch(LaunchFlags flags, const Machine& machine) {
+int run(Flags flags, const Machine& machine) {
   // mpirun that is killed leaves what it has started on its own machine alone.
   const int parent = machine.variable("OMPI_COMM_WORLD_SIZE").empty() ? 0 : ::getppid();
-  LaunchJob job = make_job(flags, machine);
+  Job job = make_job(flags, machine);
   job.command = find_command(flags.command);
   if (flags.dry_run) {
     dry_run(job, flags.json);
@@ -84,7 +86,7 @@ int launch(LaunchFlags flags, const Machine& machine) {
     fmt::print(stderr, "fleetrun: ARGOSY_EMULATED_DEVICES={}: devices are emulated on the CPU\n",
                machine.variable("ARGOSY_EMULATED_DEVICES"));
   }
-  if (job.mode == LaunchMode::collective && flags.gpus.empty())
+  if (job.mode == Mode::collective && flags.gpus.empty())
     flags.gpus = visible_cards(machine);  // as the banner shows them
   plan_processes(job);                    // says what is wrong before anything is touched
   const bool talks = !flags.json && (flags.log_level == "INFO" || flags.log_level == "DEBUG");
@@ -95,7 +97,7 @@ int launch(LaunchFlags flags, const Machine& machine) {
   Launchers launchers(reserved, [&](const std::string& line) {
     if (talks) fmt::print(stderr, "fleetrun: {}\n", line);
   });
-  const LaunchJob& ready = reserved.job;
+  const Job& ready = reserved.job;
   const std::vector<Process> processes = plan_processes(ready);
   write_endpoints(ready);
   if (talks) {
@@ -105,13 +107,15 @@ int launch(LaunchFlags flags, const Machine& machine) {
   const bool others = ready.meeting && ready.nodes > 1;
   return supervise(processes, std::move(reserved.sockets),
                    {.grace = ready.grace,
+                    .patience = ready.tolerance.patience,
                     .max_restart = ready.max_restart,
                     .log_all = flags.log_all,
                     .json = flags.json,
                     .log_dir = ready.log_dir,
                     .host = host_name() + (others ? fmt::format(".{}", ready.here.front()) : ""),
+                    .job = ready.id,
                     .launchers = others ? &launchers : nullptr,
                     .parent = parent});
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

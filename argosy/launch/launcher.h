@@ -13,12 +13,13 @@
 #include "argosy/base/descriptor.h"
 #include "argosy/launch/flags.h"
 #include "argosy/net/endpoint.h"
+#include "argosy/net/tolerance.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 using Variables = std::map<std::string, std::string>;
 
-/// What a job depends on besides its flags.
+/// The inputs of a job besides its flags.
 struct Machine {
   Variables environment = {};
   std::vector<std::string> hosts = {};  // names and addresses of this machine
@@ -37,10 +38,10 @@ Machine this_machine();
 /// ARGOSY_EMULATED_DEVICES makes.
 std::string visible_cards(const Machine& machine);
 
-enum class LaunchMode : uint8_t { collective, servers, heterogeneous };
+enum class Mode : uint8_t { collective, servers, heterogeneous };
 enum class ProcessKind : uint8_t { server, worker, heter_worker, coordinator };
 
-/// What a kind is called.
+/// The name of a kind.
 struct KindNames {
   const char* name;  // "server"
   const char* role;  // TRAINING_ROLE
@@ -61,7 +62,7 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-/// Where the launchers of a job meet before anything starts.
+/// How the launchers of a job meet before anything starts.
 struct Meeting {
   Endpoint at = {};                       // of the launcher that takes the others in
   bool head = false;                      // that is this one
@@ -72,8 +73,8 @@ struct Meeting {
 };
 
 /// A job that has been checked. Every machine of it has the same members and starts its own.
-struct LaunchJob {
-  LaunchMode mode = LaunchMode::collective;
+struct Job {
+  Mode mode = Mode::collective;
   std::vector<Member> members = {};     // by kind; before a meeting that offers, those of this node
   std::vector<int> here = {0};          // nodes that this launcher is
   std::optional<Meeting> meeting = {};  // with several machines
@@ -86,6 +87,7 @@ struct LaunchJob {
   std::string log_dir = "log";
   Variables env = {};  // for all, by --env
   std::chrono::milliseconds grace = {};
+  Tolerance tolerance = {};  // of silent processes and launchers
   int max_restart = 0;
   std::vector<std::string> command = {};
 
@@ -95,19 +97,19 @@ struct LaunchJob {
 };
 
 /// Pure. Throws ConfigError naming the flag.
-LaunchJob make_job(const LaunchFlags& flags, const Machine& machine);
+Job make_job(const Flags& flags, const Machine& machine);
 
 /// Workers with servers do not: their addresses are only names that differ.
-bool listens(const LaunchJob& job, const Member& member);
+bool listens(const Job& job, const Member& member);
 
 /// The sockets of this machine's members, listening; by member, closed ones where it has none.
 struct Reservation {
-  LaunchJob job;  // with the ports of this machine's members known
+  Job job;  // with the ports of this machine's members known
   std::vector<Descriptor> sockets;
 };
 /// Binds, so that nobody can take a port between its choice and its use: members that listen
 /// inherit the sockets. Throws IoError naming the address that cannot be had, and who has it.
-Reservation reserve_ports(LaunchJob job);
+Reservation reserve_ports(Job job);
 
 /// One process to start.
 struct Process {
@@ -117,7 +119,7 @@ struct Process {
   Variables env = {};                   // on top of the launcher's own environment
   std::vector<std::string> unset = {};  // taken out of it before
   std::vector<std::string> argv = {};
-  int member = -1;  // its place in LaunchJob::members
+  int member = -1;  // its place in Job::members
 
   std::string name() const;  // "worker 1"
 };
@@ -128,15 +130,15 @@ inline constexpr int kListenFd = 3, kProgressFd = 4;
 
 /// This machine's part of the job. Pure. Throws ConfigError for --env of a variable that is set
 /// here.
-std::vector<Process> plan_processes(const LaunchJob& job);
-/// What --dry-run prints, for people or as JSON.
+std::vector<Process> plan_processes(const Job& job);
+/// The output of --dry-run, for people or as JSON.
 std::string plan_text(const std::vector<Process>& processes);
-std::string plan_json(const LaunchJob& job, const std::vector<Process>& processes);
+std::string plan_json(const Job& job, const std::vector<Process>& processes);
 
 /// "2 servers, 1 of 2 workers": the members of a job, and how many of them start here.
-std::string summary(const LaunchJob& job);
+std::string summary(const Job& job);
 /// The flags as Paddle's launcher prints them.
-std::string configuration_text(const LaunchFlags& flags);
+std::string configuration_text(const Flags& flags);
 /// The first process of each kind with its environment, as Paddle's launcher prints it.
 std::string environment_text(const std::vector<Process>& processes, std::string_view time);
 
@@ -147,4 +149,4 @@ std::vector<std::string> find_command(const std::vector<std::string>& command);
 /// Makes the folder and checks that it can be written. Throws ConfigError.
 void prepare_log_dir(const std::string& folder);
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -1,17 +1,19 @@
 #include "argosy/launch/launcher_link.h"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <sstream>
 
+#include "argosy/base/percent.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 constexpr size_t kLongestLine = 1 << 20;
@@ -29,6 +31,12 @@ LauncherLink::LauncherLink(Descriptor socket)
 void LauncherLink::say(const std::string& line) {
   out_ += line + "\n";
   flush();
+}
+
+bool LauncherLink::said_all() const {
+  int unacknowledged = 0;
+  if (closed_ || ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged) != 0) return true;
+  return out_.empty() && unacknowledged == 0;
 }
 
 void LauncherLink::beat(Clock::time_point now) {
@@ -71,30 +79,13 @@ void LauncherLink::flush() {
 }
 
 std::string to_word(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '%' || static_cast<unsigned char>(c) <= ' ')
-      out += fmt::format("%{:02x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out.empty() ? "-" : out;
+  if (text.empty()) return "-";
+  return percent_escape(text, [](char c) { return static_cast<unsigned char>(c) > ' '; });
 }
 
 std::string from_word(std::string_view word) {
   if (word == "-") return "";
-  std::string out;
-  for (size_t at = 0; at < word.size(); ++at) {
-    unsigned value = 0;
-    if (word[at] == '%' && at + 2 < word.size() &&
-        std::from_chars(&word[at + 1], &word[at + 1] + 2, value, 16).ec == std::errc()) {
-      out += static_cast<char>(value);
-      at += 2;
-    } else {
-      out += word[at];
-    }
-  }
-  return out;
+  return percent_unescape(word).value_or(std::string(word));
 }
 
 std::string to_line(const Member& member) {
@@ -119,4 +110,4 @@ std::optional<Member> member_of(const std::string& line) {
   return member;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

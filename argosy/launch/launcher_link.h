@@ -7,14 +7,13 @@
 
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// A connection to another launcher: lines both ways, and signs of life. Never blocks.
 class LauncherLink {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Between signs of life; until a launcher without any is given up.
-  static constexpr std::chrono::milliseconds kBeat{1000}, kSilence{10000};
+  static constexpr std::chrono::milliseconds kBeat{1000};  // between signs of life
 
   explicit LauncherLink(Descriptor socket);
 
@@ -22,10 +21,12 @@ class LauncherLink {
   const Descriptor& socket() const { return socket_; }
   const std::string& peer() const { return peer_; }
   bool closed() const { return closed_; }
-  bool silent(Clock::time_point now) const { return now - heard_ > kSilence; }
+  Clock::time_point heard() const { return heard_; }  // when something came last
   void close() { closed_ = true; }
 
   void say(const std::string& line);
+  /// All that was said has reached the other machine, or never will.
+  bool said_all() const;
   /// Says that this launcher lives, if it is time to.
   void beat(Clock::time_point now);
   /// Takes in what has come. A line that never ends is no launcher's.
@@ -51,4 +52,4 @@ std::string to_line(const Member& member);
 /// Nothing if the line is none of the above.
 std::optional<Member> member_of(const std::string& line);
 
-}  // namespace argosy
+}  // namespace argosy::launch

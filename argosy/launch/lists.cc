@@ -2,7 +2,7 @@
 
 #include "argosy/launch/flag_values.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 bool has_port(const std::string& text) {
@@ -155,4 +155,4 @@ std::vector<Endpoint> Lists::endpoints() const {
   return all;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -5,7 +5,7 @@
 
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// The first of the ports that are not given.
 inline constexpr int kServerPort = 6170, kRankPort = 6070;
@@ -15,7 +15,7 @@ inline constexpr const char* kLoopback = "127.0.0.1";
 /// Throws ConfigError naming the flag.
 class Lists {
  public:
-  Lists(const LaunchFlags& flags, LaunchJob& job) : flags_(flags), job_(job) {}
+  Lists(const Flags& flags, Job& job) : flags_(flags), job_(job) {}
 
   void read_servers_and_workers();
   /// Stages begin with 2: the workers are the first.
@@ -31,8 +31,8 @@ class Lists {
   std::vector<Endpoint> counted(size_t count, const std::string& host, size_t before) const;
   std::vector<Endpoint> endpoints() const;
 
-  const LaunchFlags& flags_;
-  LaunchJob& job_;
+  const Flags& flags_;
+  Job& job_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::launch

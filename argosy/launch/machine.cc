@@ -11,7 +11,7 @@
 #include "argosy/launch/cards.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 std::string text_of(const sockaddr* address, socklen_t size) {
@@ -94,4 +94,4 @@ Machine this_machine() {
   return machine;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -1,4 +1,4 @@
-#include "argosy/launch/meeting.h"
+#include "argosy/launch/meet.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -9,10 +9,9 @@
 #include <thread>
 
 #include "argosy/base/error.h"
-#include "argosy/launch/launcher_link.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,7 +25,7 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string seconds(std::chrono::milliseconds time) {
+std::string seconds(Clock::duration time) {
   return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
 }
 
@@ -157,7 +156,7 @@ class Host {
       guest.link.receive(now);
       while (auto line = guest.link.line()) take(guest, *line);
       if (guest.in) guest.link.beat(now);
-      if (guest.link.silent(now)) guest.link.close();
+      if (now - guest.link.heard() > job_.tolerance.quiet) guest.link.close();
       if (guest.link.closed() && guest.in)
         say_(fmt::format("the launcher at {} has gone again", guest.link.peer()));
     }
@@ -292,7 +291,7 @@ class Host {
     return host;
   }
 
-  LaunchJob& job_;
+  Job& job_;
   Meeting meeting_;
   const std::function<void(const std::string&)>& say_;
   Descriptor own_;
@@ -328,8 +327,8 @@ class Visitor {
       }
       check<IoError>(!link.closed(), "the launcher at ", meeting_.at.text(),
                      " has closed the connection before all were there");
-      check<IoError>(!link.silent(now), "the launcher at ", meeting_.at.text(), " is silent for ",
-                     seconds(Link::kSilence));
+      check<IoError>(now - link.heard() <= job_.tolerance.quiet, "the launcher at ",
+                     meeting_.at.text(), " is silent for ", seconds(job_.tolerance.quiet));
     }
   }
 
@@ -349,7 +348,7 @@ class Visitor {
   }
   std::string first_name() const {
     if (meeting_.offers) return "the meeting";
-    return job_.mode == LaunchMode::collective ? "rank 0" : "server 0";
+    return job_.mode == Mode::collective ? "rank 0" : "server 0";
   }
 
   void introduce(Link& link) {
@@ -391,7 +390,7 @@ class Visitor {
     return link;
   }
 
-  LaunchJob& job_;
+  Job& job_;
   Meeting meeting_;
   const std::function<void(const std::string&)>& say_;
 };
@@ -408,136 +407,28 @@ void reorder_sockets(Reservation& reserved, std::vector<Descriptor> own) {
 }
 
 /// A meeting of one: nobody else has to find this machine.
-void settle_alone(LaunchJob& job) {
+void settle_alone(Job& job) {
   for (Member& member : job.members) member.at.host = "127.0.0.1";
   if (job.http) job.http->host = "127.0.0.1";
 }
 
 }  // namespace
 
-class Launchers::Links {
- public:
-  Links(Reservation& reserved, const std::function<void(const std::string&)>& say)
-      : head_(reserved.job.meeting->head) {
-    LaunchJob& job = reserved.job;
-    const bool offers = job.meeting->offers;
-    if (head_)
-      links_ = Host(reserved, say).wait();
-    else
-      links_.push_back(Visitor(reserved, say).wait());
-    done_.resize(links_.size());
-    over_.resize(links_.size());
-    if (offers) reorder_sockets(reserved, std::move(reserved.sockets));
+std::vector<LauncherLink> meet(Reservation& reserved,
+                               const std::function<void(const std::string&)>& say) {
+  Job& job = reserved.job;
+  if (job.meeting->nodes.size() == 1) {
+    settle_alone(job);
+    return {};
   }
-
-  std::vector<int> descriptors() const {
-    std::vector<int> all;
-    for (const Link& link : links_)
-      if (!link.closed()) all.push_back(link.fd());
-    return all;
-  }
-
-  void tend(Clock::time_point now) {
-    for (size_t i = 0; i < links_.size(); ++i) {
-      if (over_[i]) continue;
-      Link& link = links_[i];
-      link.receive(now);
-      // Also of a link that was closed before this: its last words may have come with the first.
-      while (auto line = link.line()) take(i, *line);
-      link.beat(now);
-      if (link.closed())
-        lose(i, fmt::format("the launcher at {} is gone", link.peer()));
-      else if (link.silent(now))
-        lose(i, fmt::format("the launcher at {} is silent for {}", link.peer(),
-                            seconds(Link::kSilence)));
-      else
-        continue;
-      link.close();
-      over_[i] = true;
-    }
-    if (head_ && own_done_ && !end_ && std::ranges::all_of(done_, std::identity())) {
-      end_ = true;
-      tell_all("end");
-    }
-  }
-
-  void fail(const std::string& text, int code) {
-    if (failure_) return;  // it came from there
-    tell_all(fmt::format("failed {} {}", code, to_word(text)));
-  }
-  void done() {
-    own_done_ = true;
-    if (!head_) tell_all("done");
-    tend(Clock::now());
-  }
-
-  std::optional<Failure> failure_;
-  bool end_ = false;  // the workers of all are done
-
- private:
-  void tell_all(const std::string& line) {
-    for (Link& link : links_)
-      if (!link.closed()) link.say(line);
-  }
-  /// Once everybody is done launchers end when they like.
-  void lose(size_t from, const std::string& text) {
-    if (end_ || failure_ || (head_ && done_[from] && own_done_)) return;
-    failure_ = Failure{text, 1};
-    if (head_) tell_all(fmt::format("failed 1 {}", to_word(text)));
-  }
-  void take(size_t from, const std::string& line) {
-    std::istringstream in(line);
-    std::string verb, text;
-    int code = 1;
-    in >> verb;
-    if (verb == "done") done_[from] = true;
-    if (verb == "end") end_ = true;
-    if (verb != "failed" || failure_) return;
-    in >> code >> text;
-    failure_ = Failure{from_word(text), code};
-    if (!head_) return;
-    for (size_t i = 0; i < links_.size(); ++i)
-      if (i != from) links_[i].say(line);
-  }
-
-  bool head_, own_done_ = false;
-  std::vector<Link> links_;
-  std::vector<bool> done_;
-  std::vector<bool> over_;  // nothing more comes from there
-};
-
-Launchers::Launchers(Reservation& reserved, const std::function<void(const std::string&)>& say) {
-  if (reserved.job.meeting && reserved.job.meeting->nodes.size() > 1)
-    links_ = std::make_unique<Links>(reserved, say);
-  else if (reserved.job.meeting)
-    settle_alone(reserved.job);
+  const bool offers = job.meeting->offers;
+  std::vector<Link> links;
+  if (job.meeting->head)
+    links = Host(reserved, say).wait();
+  else
+    links.push_back(Visitor(reserved, say).wait());
+  if (offers) reorder_sockets(reserved, std::move(reserved.sockets));
+  return links;
 }
 
-Launchers::~Launchers() = default;
-
-std::vector<int> Launchers::descriptors() const {
-  return links_ == nullptr ? std::vector<int>() : links_->descriptors();
-}
-
-void Launchers::tend(Clock::time_point now) {
-  if (links_ != nullptr) links_->tend(now);
-}
-
-const std::optional<Launchers::Failure>& Launchers::failure() const {
-  static const std::optional<Failure> kNone;
-  return links_ == nullptr ? kNone : links_->failure_;
-}
-
-void Launchers::fail(const std::string& text, int code) {
-  if (links_ != nullptr) links_->fail(text, code);
-}
-
-void Launchers::done() {
-  if (done_) return;
-  done_ = true;
-  if (links_ != nullptr) links_->done();
-}
-
-bool Launchers::all_done() const { return links_ == nullptr ? done_ : links_->end_; }
-
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -9,7 +9,7 @@
 
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// The launchers of one job on their machines, in touch from before its start to its end. Without a
 /// meeting this one is alone and every call is done at once. Not thread-safe.
@@ -29,18 +29,22 @@ class Launchers {
   Launchers(const Launchers&) = delete;
   Launchers& operator=(const Launchers&) = delete;
 
-  /// Those to poll for reading; may be empty.
+  /// Descriptors to poll for reading; may be empty.
   std::vector<int> descriptors() const;
   /// Takes in what the others say and tells them that this one lives: at least once a second.
   void tend(Clock::time_point now);
 
-  /// The first failure elsewhere, also that a launcher is silent or gone.
+  /// The first failure elsewhere, also that a launcher is dead or gone.
   const std::optional<Failure>& failure() const;
+  /// Lines about launchers that nothing is heard of, since the last call.
+  std::vector<std::string> take_notes();
   void fail(const std::string& text, int code);
   /// The workers of this machine have ended well.
   void done();
   /// So have those of all others.
   bool all_done() const;
+  /// Whose have not, as far as this one knows: "10.0.0.2:41734".
+  std::string not_done() const;
 
  private:
   class Links;
@@ -48,4 +52,4 @@ class Launchers {
   bool done_ = false;
 };
 
-}  // namespace argosy
+}  // namespace argosy::launch

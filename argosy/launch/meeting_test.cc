@@ -1,20 +1,22 @@
 // Launchers that meet over loopback, each on a thread of its own.
 #include "argosy/launch/meeting.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-
 #include <thread>
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 #include "argosy/net/sockets.h"
+#include "argosy/world/test_processes.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,11 +25,14 @@ uint16_t free_port() { return port_of(bind_to({"127.0.0.1", 0})); }
 
 /// One launcher and what became of its meeting.
 struct Attempt {
-  explicit Attempt(LaunchJob job)
+  explicit Attempt(Job job)
       : thread([this, job = std::move(job)]() mutable {
           try {
             reserved.emplace(reserve_ports(std::move(job)));
-            launchers.emplace(*reserved, [this](const std::string& line) { said += line + "\n"; });
+            launchers.emplace(*reserved, [this](const std::string& line) {
+              said += line + "\n";
+              waits = true;
+            });
           } catch (const Error& e) {
             error = e.what();
             reserved.reset();
@@ -37,6 +42,7 @@ struct Attempt {
   std::optional<Reservation> reserved;
   std::optional<Launchers> launchers;
   std::string said, error;
+  std::atomic<bool> waits = false;  // it has said that it does
   std::jthread thread;
 };
 
@@ -47,35 +53,35 @@ struct Options {
 };
 
 /// Two machines of one launch line, which are both this one: 127.0.0.1 and 127.0.0.2.
-LaunchJob listed(uint16_t port, const std::string& here, const Options& options = {}) {
+Job listed(uint16_t port, const std::string& here, const Options& options = {}) {
   const std::string text = std::to_string(port);
   const std::string workers =
       options.workers.empty() ? "127.0.0.1:1,127.0.0.2:1,127.0.0.2:2" : options.workers;
-  LaunchJob job = make_job({.servers = "127.0.0.1:" + text + ",127.0.0.2:" + text,
-                            .workers = workers,
-                            .job_id = options.id,
-                            .command = {"train"}},
-                           {.environment = {{"POD_IP", here}}});
+  Job job = make_job({.servers = "127.0.0.1:" + text + ",127.0.0.2:" + text,
+                      .workers = workers,
+                      .job_id = options.id,
+                      .command = {"train"}},
+                     {.environment = {{"POD_IP", here}}});
   job.meeting->within = options.within;
   return job;
 }
 
 /// A machine that finds the others.
-LaunchJob offering(uint16_t port, bool head, std::optional<int> rank, int servers, int workers,
-                   int nodes) {
-  LaunchJob job = make_job({.server_num = servers,
-                            .worker_num = workers,
-                            .nnodes = nodes,
-                            .rank = rank,
-                            .master = "127.0.0.1:" + std::to_string(port),
-                            .command = {"train"}},
-                           {.hosts = {head ? "127.0.0.1" : "10.9.9.9"}});
+Job offering(uint16_t port, bool head, std::optional<int> rank, int servers, int workers,
+             int nodes) {
+  Job job = make_job({.server_num = servers,
+                      .worker_num = workers,
+                      .nnodes = nodes,
+                      .rank = rank,
+                      .master = "127.0.0.1:" + std::to_string(port),
+                      .command = {"train"}},
+                     {.hosts = {head ? "127.0.0.1" : "10.9.9.9"}});
   job.meeting->head = head;
   job.meeting->within = 20s;
   return job;
 }
 
-std::string names(const LaunchJob& job) {
+std::string names(const Job& job) {
   std::string text;
   for (const Process& process : plan_processes(job)) text += process.name() + " ";
   return text;
@@ -94,7 +100,7 @@ void tend_until(std::initializer_list<Launchers*> all, const std::function<bool(
 TEST(Meeting, MachinesOfAListStartTheirParts) {
   const uint16_t port = free_port();
   Attempt second(listed(port, "127.0.0.2"));  // it may come first
-  std::this_thread::sleep_for(50ms);
+  await([&] { return second.waits.load(); }, "a launcher that is alone");
   Attempt first(listed(port, "127.0.0.1"));
   first.thread.join();
   second.thread.join();
@@ -118,7 +124,7 @@ TEST(Meeting, WhoFindsTheOthersOffersWhatItHas) {
     EXPECT_EQ(each->reserved->job.members, head.reserved->job.members);
     EXPECT_EQ(each->reserved->job.http, head.reserved->job.http);
   }
-  const LaunchJob& job = last.reserved->job;
+  const Job& job = last.reserved->job;
   EXPECT_EQ(job.members[1].at.host, "127.0.0.1");
   EXPECT_EQ(port_of(last.reserved->sockets[1]), job.members[1].at.port);
   EXPECT_EQ(last.reserved->sockets[0].get(), -1);
@@ -200,9 +206,47 @@ TEST(Meeting, AllAreDoneWhenEachIs) {
   a.done();
   tend_until({&a, &b}, [&] { return a.all_done() && b.all_done(); });
   head.launchers.reset();  // then they end when they like
-  std::this_thread::sleep_for(10ms);
-  b.tend(std::chrono::steady_clock::now());
+  tend_until({&b}, [&] { return b.descriptors().empty(); });
   EXPECT_FALSE(b.failure());
+}
+
+/// Time is made up: a launcher that is not tended says nothing.
+TEST(Meeting, ASilentLauncherIsNamedToAllAndTakenForDeadLater) {
+  const uint16_t port = free_port();
+  Attempt head(offering(port, true, 0, 1, 1, 3)), second(offering(port, false, 1, 0, 1, 3)),
+      third(offering(port, false, 2, 0, 1, 3));
+  for (Attempt* each : {&head, &second, &third}) each->thread.join();
+  ASSERT_EQ(head.error + second.error + third.error, "");
+  Launchers &a = *head.launchers, &b = *second.launchers, &c = *third.launchers;
+  const auto start = Launchers::Clock::now();
+  const auto notes_of = [&](Launchers& one, std::chrono::seconds time) {
+    std::vector<std::string> notes;
+    await(
+        [&] {
+          one.tend(start + time);
+          for (const std::string& note : one.take_notes()) notes.push_back(note);
+          return !notes.empty();
+        },
+        "a note");
+    return fmt::format("{}", fmt::join(notes, "; "));
+  };
+  for (Launchers* one : {&a, &b, &c}) one->tend(start);
+  a.tend(start + 4s);
+  EXPECT_TRUE(a.take_notes().empty());
+  c.tend(start + 4s);
+  const std::string silent = notes_of(a, 6s), told = notes_of(c, 6s);
+  EXPECT_TRUE(silent.starts_with("nothing is heard of the launcher at 127.0.0.1:")) << silent;
+  EXPECT_TRUE(silent.ends_with(" for 6 s; after 20 s it is taken for dead")) << silent;
+  EXPECT_EQ(told, "elsewhere: " + silent);
+  b.tend(start + 7s);
+  EXPECT_TRUE(notes_of(a, 7s).ends_with(" is heard of again"));
+  EXPECT_TRUE(notes_of(c, 7s).ends_with(" is heard of again"));
+  EXPECT_FALSE(a.failure());
+  c.tend(start + 26s);
+  await([&] { return a.tend(start + 28s), a.failure().has_value(); }, "a failure");
+  EXPECT_TRUE(a.failure()->text.ends_with(" is silent for 20 s")) << a.failure()->text;
+  await([&] { return c.tend(start + 28s), c.failure().has_value(); }, "the failure elsewhere");
+  EXPECT_EQ(c.failure()->text, a.failure()->text);
 }
 
 TEST(Meeting, LauncherThatIsGoneFailsTheJob) {
@@ -253,4 +297,4 @@ TEST(Meeting, OneMachineAloneIsDoneAtOnce) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -1,16 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "argosy/base/error.h"
+#include "argosy/base/shell_word.h"
 #include "argosy/launch/launcher.h"
-#include "argosy/launch/shell_word.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 /// Endpoints of one kind; with `stage`, those of it only.
-std::string endpoints(const LaunchJob& job, ProcessKind kind, int stage = 0) {
+std::string endpoints(const Job& job, ProcessKind kind, int stage = 0) {
   std::string text;
   for (const Member& member : job.members)
     if (member.kind == kind && (stage == 0 || member.stage == stage))
@@ -18,12 +19,10 @@ std::string endpoints(const LaunchJob& job, ProcessKind kind, int stage = 0) {
   return text;
 }
 
-int last_stage(const LaunchJob& job) {
-  return std::ranges::max(job.members, {}, &Member::stage).stage;
-}
+int last_stage(const Job& job) { return std::ranges::max(job.members, {}, &Member::stage).stage; }
 
 /// By stage, separated by semicolons.
-std::string all_heter_workers(const LaunchJob& job) {
+std::string all_heter_workers(const Job& job) {
   std::string text;
   for (int stage = 2; stage <= last_stage(job); ++stage)
     text += (text.empty() ? "" : ";") + endpoints(job, ProcessKind::heter_worker, stage);
@@ -31,11 +30,11 @@ std::string all_heter_workers(const LaunchJob& job) {
 }
 
 /// Those of a stage; the workers are the first one.
-std::string of_stage(const LaunchJob& job, int stage) {
+std::string of_stage(const Job& job, int stage) {
   return endpoints(job, stage == 1 ? ProcessKind::worker : ProcessKind::heter_worker, stage);
 }
 
-std::string stage_sizes(const LaunchJob& job) {
+std::string stage_sizes(const Job& job) {
   std::vector<size_t> sizes(static_cast<size_t>(last_stage(job)));
   for (const Member& member : job.members)
     if (member.kind == ProcessKind::worker || member.kind == ProcessKind::heter_worker)
@@ -43,14 +42,14 @@ std::string stage_sizes(const LaunchJob& job) {
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
-void add_gloo(const LaunchJob& job, Variables& env) {
+void add_gloo(const Job& job, Variables& env) {
   env["PADDLE_WITH_GLOO"] = job.with_gloo;
   env["PADDLE_GLOO_RENDEZVOUS"] = "3";
   env["PADDLE_GLOO_FS_PATH"] = job.log_dir + "/gloo";
   if (job.http) env["PADDLE_GLOO_HTTP_ENDPOINT"] = job.http->text();
 }
 
-void add_stage(const LaunchJob& job, const Member& self, Variables& env) {
+void add_stage(const Job& job, const Member& self, Variables& env) {
   const int stages = last_stage(job);
   env["STAGE_ID"] = std::to_string(self.stage);
   env["STAGE_NUM"] = std::to_string(stages);
@@ -63,7 +62,7 @@ void add_stage(const LaunchJob& job, const Member& self, Variables& env) {
 }
 
 /// The names of the first releases, which had one port for all servers and no list of both.
-void add_first_names(const LaunchJob& job, const Member& self, size_t index, Variables& env) {
+void add_first_names(const Job& job, const Member& self, size_t index, Variables& env) {
   const bool server = self.kind == ProcessKind::server;
   env["PADDLE_TRAINING_ROLE"] = server ? "PSERVER" : "TRAINER";
   env["PADDLE_TRAINERS"] = env["TRAINERS"] = std::to_string(job.count(ProcessKind::worker));
@@ -81,7 +80,7 @@ void add_first_names(const LaunchJob& job, const Member& self, size_t index, Var
 }
 
 /// Of a job with servers.
-Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
+Variables role_env(const Job& job, const Member& self, size_t index) {
   Variables env = {{"TRAINING_ROLE", names_of(self.kind).role},
                    {"PADDLE_PSERVERS_IP_PORT_LIST", endpoints(job, ProcessKind::server)},
                    {"PADDLE_TRAINER_ENDPOINTS", endpoints(job, ProcessKind::worker)},
@@ -91,7 +90,7 @@ Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
   add_gloo(job, env);
   if (job.count(ProcessKind::coordinator) > 0)
     env["PADDLE_COORDINATOR_ENDPOINTS"] = endpoints(job, ProcessKind::coordinator);
-  if (job.mode == LaunchMode::heterogeneous) {
+  if (job.mode == Mode::heterogeneous) {
     env["PADDLE_HETER_TRAINER_IP_PORT_LIST"] = endpoints(job, ProcessKind::heter_worker);
     env["PADDLE_ALL_HETER_TRAINER_IP_PORT_LIST"] = all_heter_workers(job);
   } else {
@@ -102,7 +101,7 @@ Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
     const std::string card = self.cards.empty() ? "0" : self.cards.front();
     env["CUDA_VISIBLE_DEVICES"] = env["XPU_VISIBLE_DEVICES"] = card;
     env["FLAGS_selected_gpus"] = env["FLAGS_selected_xpus"] = "0";  // of those it sees
-    if (job.mode == LaunchMode::heterogeneous) add_stage(job, self, env);
+    if (job.mode == Mode::heterogeneous) add_stage(job, self, env);
   }
   if (self.kind == ProcessKind::server || self.kind == ProcessKind::worker)
     add_first_names(job, self, index, env);
@@ -110,7 +109,7 @@ Variables role_env(const LaunchJob& job, const Member& self, size_t index) {
 }
 
 /// Of a job without servers.
-Variables rank_env(const LaunchJob& job, const Member& self, size_t rank) {
+Variables rank_env(const Job& job, const Member& self, size_t rank) {
   const auto on_node = [&](const Member& each) { return each.node == self.node; };
   const auto before = std::ranges::count_if(
       job.members.begin(), job.members.begin() + static_cast<std::ptrdiff_t>(rank), on_node);
@@ -155,7 +154,7 @@ const std::vector<std::string> kUnset = {"http_proxy",
                                          "ARGOSY_PROGRESS_FD",
                                          "ARGOSY_RESTART",
                                          "ARGOSY_AWAY",
-                                         "ARGOSY_LAUNCH",
+                                         "ARGOSY_NOTES",
                                          "TRAINING_ROLE",
                                          "PADDLE_TRAINING_ROLE",
                                          "PADDLE_TRAINER_ID",
@@ -166,13 +165,16 @@ const std::vector<std::string> kUnset = {"http_proxy",
                                          "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
-Process make_process(const LaunchJob& job, size_t place, size_t index) {
+Process make_process(const Job& job, size_t place, size_t index) {
   const Member& self = job.members[place];
-  const bool ranks = job.mode == LaunchMode::collective;
+  const bool ranks = job.mode == Mode::collective;
   Variables env = ranks ? rank_env(job, self, index) : role_env(job, self, index);
   env["PADDLE_JOB_ID"] = job.id;
   env["ARGOSY_PROGRESS_FD"] = std::to_string(kProgressFd);
-  if (job.max_restart > 0) env["ARGOSY_AWAY"] = std::to_string(kAway);
+  if (job.max_restart > 0) {
+    env["ARGOSY_AWAY"] = std::to_string(kAway);
+    env["ARGOSY_NOTES"] = std::filesystem::absolute(job.log_dir).string();
+  }
   if (ranks || self.kind != ProcessKind::worker)
     env["ARGOSY_LISTEN_FD"] = std::to_string(kListenFd);
   for (const auto& [name, value] : job.env)
@@ -191,7 +193,7 @@ Process make_process(const LaunchJob& job, size_t place, size_t index) {
 
 std::string Process::name() const { return fmt::format("{} {}", name_of(kind), index); }
 
-std::vector<Process> plan_processes(const LaunchJob& job) {
+std::vector<Process> plan_processes(const Job& job) {
   std::vector<Process> processes;
   std::map<ProcessKind, size_t> next;
   for (size_t place = 0; place < job.members.size(); ++place) {
@@ -212,4 +214,4 @@ std::string plan_text(const std::vector<Process>& processes) {
   return all;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

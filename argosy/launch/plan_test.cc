@@ -6,10 +6,10 @@
 #include "argosy/base/test_support.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
-LaunchJob two_machines(const std::string& here) {
+Job two_machines(const std::string& here) {
   return make_job({.servers = "10.0.0.1:6170,10.0.0.2:6170",
                    .workers = "10.0.0.1:6172,10.0.0.1:6173,10.0.0.2:6174",
                    .env = {"OMP_NUM_THREADS=1"},
@@ -27,8 +27,7 @@ TEST(LaunchPlan, EveryMachineStartsItsPart) {
 
 TEST(LaunchPlan, TakesProxiesAndWhatAnotherLauncherSetOutOfTheEnvironment) {
   for (const Process& process : plan_processes(two_machines("10.0.0.1")))
-    for (const char* name :
-         {"http_proxy", "https_proxy", "ARGOSY_RESTART", "ARGOSY_LAUNCH", "PADDLE_PSERVERS"})
+    for (const char* name : {"http_proxy", "https_proxy", "ARGOSY_RESTART", "PADDLE_PSERVERS"})
       EXPECT_NE(std::ranges::find(process.unset, name), process.unset.end()) << name;
 }
 
@@ -93,7 +92,7 @@ TEST(LaunchPlan, RanksOfSeveralMachines) {
 }
 
 TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
-  LaunchJob job = two_machines("10.0.0.1");
+  Job job = two_machines("10.0.0.1");
   job.env = {{"TRAINING_ROLE", "x"}};
   EXPECT_EQ(message_of<ConfigError>([&] { plan_processes(job); }),
             "--env TRAINING_ROLE=x: fleetrun sets this one itself");
@@ -101,20 +100,20 @@ TEST(LaunchPlan, RefusesToSetItsOwnVariables) {
 
 TEST(LaunchPlan, BannerCountsWhatStartsHere) {
   EXPECT_EQ(summary(two_machines("10.0.0.1")), "1 of 2 servers, 2 of 3 workers; logs in log/");
-  LaunchJob job = two_machines("10.0.0.1");
+  Job job = two_machines("10.0.0.1");
   job.here = {0, 1};
   job.members.erase(job.members.begin());
   EXPECT_EQ(summary(job), "1 server, 3 workers; logs in log/");
 }
 
 TEST(LaunchPlan, FlagsAndEnvironmentArePrintedAsPaddleDoes) {
-  const LaunchFlags flags = {.gpus = "0,1,2,3", .command = {"train.py"}};
-  const LaunchFlags more = {.server_num = 2,
-                            .workers = "a,b",
-                            .env = {"A=1"},
-                            .max_restart = 3,
-                            .command = {"argosy", "train", "-m", "config.yaml"}};
-  LaunchJob job = make_job(flags, {});
+  const Flags flags = {.gpus = "0,1,2,3", .command = {"train.py"}};
+  const Flags more = {.server_num = 2,
+                      .workers = "a,b",
+                      .env = {"A=1"},
+                      .max_restart = 3,
+                      .command = {"argosy", "train", "-m", "config.yaml"}};
+  Job job = make_job(flags, {});
   for (Member& member : job.members) member.at.port = 33360;
   expect_golden("launch_banner.txt",
                 configuration_text(flags) +
@@ -128,4 +127,4 @@ TEST(LaunchPlan, IsJsonForPrograms) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

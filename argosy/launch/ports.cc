@@ -9,13 +9,13 @@
 #include "argosy/launch/launcher.h"
 #include "argosy/net/sockets.h"
 
-namespace argosy {
+namespace argosy::launch {
 
-bool listens(const LaunchJob& job, const Member& member) {
-  return member.kind != ProcessKind::worker || job.mode == LaunchMode::collective;
+bool listens(const Job& job, const Member& member) {
+  return member.kind != ProcessKind::worker || job.mode == Mode::collective;
 }
 
-Reservation reserve_ports(LaunchJob job) {
+Reservation reserve_ports(Job job) {
   std::vector<Descriptor> sockets(job.members.size());
   std::vector<Descriptor> held;  // until all are known
   for (size_t index = 0; index < sockets.size(); ++index) {
@@ -37,4 +37,4 @@ Reservation reserve_ports(LaunchJob job) {
   return {std::move(job), std::move(sockets)};
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -9,11 +9,11 @@
 #include "argosy/base/test_support.h"
 #include "argosy/launch/launcher.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
-LaunchJob job_of(const LaunchFlags& flags) {
-  LaunchFlags all = flags;
+Job job_of(const Flags& flags) {
+  Flags all = flags;
   all.command = {"train"};
   return make_job(all, {});
 }
@@ -69,7 +69,7 @@ TEST(ReservePorts, RanksListenToo) {
 }
 
 TEST(ReservePorts, LeavesOtherMachinesAlone) {
-  LaunchJob job = job_of({.servers = "127.0.0.1:0", .workers = "127.0.0.1:1"});
+  Job job = job_of({.servers = "127.0.0.1:0", .workers = "127.0.0.1:1"});
   job.members.push_back({.kind = ProcessKind::server, .at = {"192.0.2.1", 6170}, .node = 1});
   const Reservation reserved = reserve_ports(std::move(job));
   EXPECT_TRUE(listens(reserved.sockets[0]));
@@ -78,4 +78,4 @@ TEST(ReservePorts, LeavesOtherMachinesAlone) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

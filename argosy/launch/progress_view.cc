@@ -7,7 +7,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 template <class T>
@@ -115,4 +115,4 @@ std::string ProgressView::line() const {
   return text;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

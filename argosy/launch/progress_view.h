@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace argosy {
+namespace argosy::launch {
 
 /// How far one worker is. It reports by lines like this one, where `steps` may be missing and every
 /// name that is not one of these is a metric:
@@ -54,4 +54,4 @@ class ProgressView {
   std::optional<Time> shown_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::launch

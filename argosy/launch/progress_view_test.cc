@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -84,4 +84,4 @@ TEST(Progress, ReportIsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -12,7 +12,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 constexpr size_t kLongLine = 4096;   // bytes; a longer one is shown before it has ended
@@ -79,7 +79,16 @@ void Screen::clear() {
 
 void Screen::draw() {
   if (!line_.empty()) fmt::print(out_, "{}", line_);
-  std::fflush(out_);
+  flush();
+}
+
+/// Where nothing more can be shown, as on a full disk, the job goes on, and `errors` says so once.
+void Screen::flush() {
+  if (std::fflush(out_) == 0 || failed_) return;
+  failed_ = true;
+  fmt::print(errors_, "fleetrun: cannot write to the standard output: {}; the job goes on\n",
+             std::strerror(errno));
+  std::fflush(errors_);
 }
 
 LogTail::LogTail(const std::string& path) : file_(open_to_read(path)) {
@@ -121,4 +130,4 @@ std::string last_lines(const std::string& path, size_t count, std::string_view i
   return lines;
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -7,7 +7,7 @@
 
 #include "argosy/base/descriptor.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// Where a job is shown: text that goes by and, on a terminal, one line of progress below it that
 /// changes in place.
@@ -26,13 +26,15 @@ class Screen {
  private:
   void clear();
   void draw();
+  void flush();
 
   std::FILE *out_, *errors_;
   bool terminal_;
-  std::string line_;  // that is on the terminal now
+  std::string line_;     // that is on the terminal now
+  bool failed_ = false;  // something could not be shown, and that was said
 };
 
-/// What a growing file has got since the last look.
+/// Reads what was appended to a file since the last look.
 class LogTail {
  public:
   explicit LogTail(const std::string& path);  // throws IoError
@@ -49,4 +51,4 @@ class LogTail {
 /// The last lines of a file, each behind `indent`; "" for an empty file or none.
 std::string last_lines(const std::string& path, size_t count, std::string_view indent);
 
-}  // namespace argosy
+}  // namespace argosy::launch

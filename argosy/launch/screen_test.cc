@@ -7,7 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 void append(const std::string& path, std::string_view text) {
@@ -46,6 +46,23 @@ TEST(LastLines, AreThoseOfTheFile) {
   EXPECT_EQ(last_lines(folder.write("d", std::string(100000, 'x') + "\nend\n"), 1, ""), "end\n");
 }
 
+TEST(Screen, SaysOnceThatNothingCanBeShown) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  std::FILE* errors = std::tmpfile();
+  ASSERT_NE(full, nullptr);
+  Screen screen(full, errors);
+  screen.text("a\n");
+  screen.text("b\n");
+  std::rewind(errors);
+  std::string text(200, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), errors));
+  EXPECT_EQ(text,
+            "fleetrun: cannot write to the standard output: No space left on device; the job goes "
+            "on\n");
+  std::fclose(full);
+  std::fclose(errors);
+}
+
 TEST(Screen, WritesPlainLinesWhereThereIsNoTerminal) {
   std::FILE* out = std::tmpfile();
   std::FILE* errors = std::tmpfile();
@@ -66,4 +83,4 @@ TEST(Screen, WritesPlainLinesWhereThereIsNoTerminal) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -13,8 +13,9 @@
 #include <utility>
 
 #include "argosy/base/error.h"
+#include "argosy/world/processes.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,6 +72,7 @@ class Line {
 std::string format_process(const ProcessRecord& process) {
   std::string text = fmt::format("process name={} pid={} starts={} up={:.1f}", escape(process.name),
                                  process.pid, process.starts, process.up);
+  if (process.stopped) text += " stopped=1";
   if (process.ended)
     text += fmt::format(" ended={} ago={:.1f}", escape(process.ended->how), process.ended->seconds);
   if (process.report)
@@ -83,7 +85,8 @@ ProcessRecord parse_process(const Line& line) {
   ProcessRecord process{.name = line.text("name"),
                         .pid = line.integer("pid"),
                         .starts = line.integer("starts"),
-                        .up = line.number("up")};
+                        .up = line.number("up"),
+                        .stopped = line.has("stopped")};
   if (line.has("ended")) process.ended = ProcessRecord::End{line.text("ended"), line.number("ago")};
   return process;
 }
@@ -105,9 +108,10 @@ std::string status_path(const std::string& log_dir, const std::string& host) {
 }
 
 std::string format_status_file(const StatusFile& file) {
-  std::string text = fmt::format(
-      "{}\nlauncher host={} pid={} started={:.1f} written={:.1f} finished={}\n", kFirstLine,
-      escape(file.host), file.pid, file.started, file.written, file.finished ? 1 : 0);
+  std::string text =
+      fmt::format("{}\nlauncher host={} job={} pid={} started={:.1f} written={:.1f} finished={}\n",
+                  kFirstLine, escape(file.host), escape(file.job), file.pid, file.started,
+                  file.written, file.finished ? 1 : 0);
   for (const ProcessRecord& process : file.processes) text += format_process(process);
   return text;
 }
@@ -127,6 +131,7 @@ StatusFile parse_status_file(std::string_view text, const std::string& path) {
   const std::string_view second = next();
   const Line launcher(second, "launcher", where());
   StatusFile file{.host = launcher.text("host"),
+                  .job = launcher.has("job") ? launcher.text("job") : StatusFile().job,
                   .pid = launcher.integer("pid"),
                   .started = launcher.number("started"),
                   .written = launcher.number("written"),
@@ -167,10 +172,11 @@ std::vector<StatusFile> read_status_files(const std::string& log_dir) {
   return files;
 }
 
-StatusBoard::StatusBoard(const std::string& log_dir, std::string host)
+StatusBoard::StatusBoard(const std::string& log_dir, std::string host, std::string job)
     : path_(status_path(log_dir, host)),
       beside_(fmt::format("{}/.status.{}.new", log_dir, host)),
       host_(std::move(host)),
+      job_(std::move(job)),
       began_(unix_now()) {}
 
 StatusBoard::Member* StatusBoard::find(std::string_view name) {
@@ -205,6 +211,7 @@ void StatusBoard::ended(const std::string& name, const std::string& how, Time no
 
 StatusFile StatusBoard::file(Time now) const {
   StatusFile file{.host = host_,
+                  .job = job_,
                   .pid = ::getpid(),
                   .started = began_,
                   .written = unix_now(),
@@ -215,6 +222,7 @@ StatusFile StatusBoard::file(Time now) const {
     process.pid = member.pid;
     process.starts = member.starts;
     process.up = seconds(member.started, member.ended ? member.ended->at : now);
+    process.stopped = !member.ended && is_stopped(static_cast<pid_t>(member.pid));
     if (member.ended)
       process.ended = ProcessRecord::End{member.ended->how, seconds(member.ended->at, now)};
     if (member.report)
@@ -247,8 +255,10 @@ std::optional<std::string> StatusBoard::write(Time now) {
   }
   if (!error) fs::rename(beside_, path_, error);
   if (!error || std::exchange(failed_, true)) return std::nullopt;
-  return fmt::format("cannot write {}: {}; argosy status will not see this job", path_,
-                     error.message());
+  return fmt::format(
+      "cannot write {}: {}; the logs beside it may lose lines, and argosy status "
+      "will not see this job",
+      path_, error.message());
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

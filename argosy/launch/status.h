@@ -9,7 +9,7 @@
 
 #include "argosy/watch/status_line.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// One process of a job, as its launcher and its own reports know it. Seconds count up to the
 /// moment at which this was written.
@@ -17,7 +17,8 @@ struct ProcessRecord {
   std::string name = {};  // "worker 1"
   int64_t pid = 0;
   int64_t starts = 1;
-  double up = 0;  // seconds since it was started last
+  double up = 0;         // seconds since it was started last
+  bool stopped = false;  // by SIGSTOP or a debugger
   struct End {
     std::string how = {};  // "exit status 3"
     double seconds = 0;    // since then
@@ -30,9 +31,10 @@ struct ProcessRecord {
   std::optional<Report> report = {};  // the last one
 };
 
-/// What one launcher knows of its part of a job; the content of its file.
+/// One launcher's knowledge of its part of a job; the content of its file.
 struct StatusFile {
   std::string host = {};
+  std::string job = "default";      // --job_id
   int64_t pid = 0;                  // of the launcher
   double started = 0, written = 0;  // Unix time
   bool finished = false;            // nothing will be written any more
@@ -63,7 +65,7 @@ class StatusBoard {
   using Time = std::chrono::steady_clock::time_point;
 
   /// The folder must be there when something is written. `host`: this machine's name.
-  StatusBoard(const std::string& log_dir, std::string host);
+  StatusBoard(const std::string& log_dir, std::string host, std::string job = "default");
 
   void started(const std::string& name, int64_t pid, Time now);
   /// Lines that are no status of a process that was started are passed over.
@@ -74,7 +76,7 @@ class StatusBoard {
   std::optional<std::string> write_if_due(Time now);
   std::optional<std::string> finish(Time now);
 
-  /// What would be written.
+  /// The text that would be written.
   StatusFile file(Time now) const;
 
  private:
@@ -96,7 +98,7 @@ class StatusBoard {
   Member* find(std::string_view name);
   std::optional<std::string> write(Time now);
 
-  const std::string path_, beside_, host_;
+  const std::string path_, beside_, host_, job_;
   const double began_;  // Unix time
   std::vector<Member> members_;
   std::optional<Time> written_;
@@ -108,4 +110,4 @@ std::string host_name();
 /// Seconds of Unix time.
 double unix_now();
 
-}  // namespace argosy
+}  // namespace argosy::launch

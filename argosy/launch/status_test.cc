@@ -10,7 +10,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/launch/status_view.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -24,6 +24,9 @@ ProcessRecord reported(const std::string& line, double heard = 0.2) {
   process.report = ProcessRecord::Report{*status, heard};
   return process;
 }
+
+const std::string kNoted =
+    "role=worker index=2 doing=reading since=12.0 epoch=1 step=9 note=part-0%20gives%20nothing";
 
 ProcessRecord ended(const std::string& name, const std::string& how) {
   ProcessRecord process{.name = name, .pid = 99, .up = 12};
@@ -58,6 +61,35 @@ std::vector<ProcessRecord> held_up(const ProcessRecord& second) {
           reported("role=worker index=3 epoch=1 rate=0.0 queue=2 staleness=1.50" + kFetching +
                    "wait=server:0:0.1::exchange%20913 "
                    "wait=server:1:4.2::exchange%20912%3A%20rows%20of%20emb")};
+}
+
+TEST(Status, SaysThatAProcessIsStopped) {
+  ProcessRecord stopped = reported(kNoted, 12);
+  stopped.stopped = true;
+  EXPECT_NE(
+      only_chain(held_up(stopped)).find("; worker 2 is stopped: kill -CONT 152 lets it go on"),
+      std::string::npos)
+      << only_chain(held_up(stopped));
+  const StatusFile file = file_of({stopped});
+  const StatusFile read = parse_status_file(format_status_file(file), "path");
+  EXPECT_TRUE(read.processes[0].stopped);
+  EXPECT_NE(status_text({read}, 1031.2).find("is stopped"), std::string::npos);
+  EXPECT_NE(status_json({read}, 1031.2).find("\"stopped\": true"), std::string::npos);
+}
+
+TEST(Status, SaysWhatHoldsUpAWorkerFromOutside) {
+  EXPECT_NE(only_chain(held_up(reported(kNoted)))
+                .find("; worker 2 reads data for 12.0 s (part-0 gives nothing)"),
+            std::string::npos)
+      << only_chain(held_up(reported(kNoted)));
+  const std::string text = status_text({file_of({reported(kNoted)})}, 1031.2);
+  EXPECT_NE(text.find("\nworker 2 reads data for 12 s: part-0 gives nothing\n"), std::string::npos)
+      << text;
+  const std::string chained = status_text({file_of(held_up(reported(kNoted)))}, 1031.2);
+  EXPECT_EQ(chained.find("12 s: part-0 gives nothing"), std::string::npos) << chained;
+  EXPECT_NE(
+      status_json({file_of({reported(kNoted)})}, 1031.2).find("\"note\": \"part-0 gives nothing\""),
+      std::string::npos);
 }
 
 TEST(WaitChains, LeadFromAWorkerThroughServersToTheOneThatReads) {
@@ -263,6 +295,26 @@ TEST_F(StatusBoardTest, SaysOnceThatItCannotWrite) {
   EXPECT_EQ(nowhere.write_if_due(now_ + 10s), std::nullopt);
 }
 
+/// As on a full disk.
+TEST_F(StatusBoardTest, SaysThatLogsMayLoseLines) {
+  std::filesystem::create_symlink("/dev/full", folder_.path() + "/.status.host-a.new");
+  const auto trouble = board_.write_if_due(now_);
+  ASSERT_TRUE(trouble);
+  EXPECT_EQ(*trouble, "cannot write " + folder_.path() +
+                          "/status.host-a: No space left on device; the logs beside it may lose "
+                          "lines, and argosy status will not see this job");
+}
+
+TEST_F(StatusBoardTest, NamesTheJob) {
+  StatusBoard board(folder_.path(), "host-a", "night shift");
+  EXPECT_EQ(board.write_if_due(now_), std::nullopt);
+  const std::vector<StatusFile> files = read_status_files(folder_.path());
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files[0].job, "night shift");
+  EXPECT_TRUE(status_text(files, unix_now()).starts_with("job night shift\n"));
+  EXPECT_TRUE(status_json(files, unix_now()).starts_with(R"({"job": "night shift", )"));
+}
+
 TEST_F(StatusBoardTest, AllHostsOfTheJobAreReadAndNoneOfAnEarlierOne) {
   EXPECT_NE(message_of<IoError>([&] { read(); }).find(" has no status.HOST: expected "),
             std::string::npos);
@@ -287,4 +339,4 @@ TEST(StatusBoard, AFolderThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

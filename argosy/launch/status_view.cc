@@ -7,7 +7,7 @@
 
 #include "argosy/base/json.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 constexpr size_t kColumns = 8;
@@ -32,6 +32,7 @@ std::string doing_text(const ProcessRecord& process) {
   if (process.ended)
     return fmt::format("ended {} ago: {}", duration_text(process.ended->seconds),
                        process.ended->how);
+  if (process.stopped) return "is stopped";
   if (!process.report) return "has not reported yet";
   if (is_silent(process))
     return fmt::format("has not reported for {}", duration_text(process.report->seconds));
@@ -86,6 +87,7 @@ std::string process_json(const StatusFile& file, const ProcessRecord& process) {
   std::string text = fmt::format(
       "{{\"name\": {}, \"host\": {}, \"pid\": {}, \"starts\": {}, \"up\": {:.1f}",
       json_string(process.name), json_string(file.host), process.pid, process.starts, process.up);
+  if (process.stopped) text += ", \"stopped\": true";
   if (process.ended) text += fmt::format(", \"ended\": {}", json_string(process.ended->how));
   if (process.report) {
     const ProcessStatus& status = process.report->status;
@@ -97,11 +99,29 @@ std::string process_json(const StatusFile& file, const ProcessRecord& process) {
     if (status.queue) text += fmt::format(", \"queue\": {}", *status.queue);
     if (status.staleness) text += fmt::format(", \"staleness\": {:.2f}", *status.staleness);
     if (status.rows) text += fmt::format(", \"rows\": {}", *status.rows);
+    if (!status.note.empty()) text += fmt::format(", \"note\": {}", json_string(status.note));
     std::vector<std::string> waits;
     for (const Wait& wait : status.waits) waits.push_back(wait_json(wait));
     text += fmt::format(", \"waits\": [{}]", fmt::join(waits, ", "));
   }
   return text + "}";
+}
+
+/// What holds processes up from outside, where no chain ends with it.
+std::vector<std::string> other_notes(const std::vector<StatusFile>& files,
+                                     const std::vector<std::string>& chains) {
+  std::vector<std::string> texts;
+  for (const StatusFile& file : files) {
+    for (const ProcessRecord& process : file.processes) {
+      if (process.ended || !process.report || process.report->status.note.empty()) continue;
+      const std::string& note = process.report->status.note;
+      const bool told = std::ranges::any_of(chains, [&](const std::string& chain) {
+        return chain.find("(" + note + ")") != std::string::npos;
+      });
+      if (!told) texts.push_back(fmt::format("{} {}: {}", process.name, doing_text(process), note));
+    }
+  }
+  return texts;
 }
 
 }  // namespace
@@ -126,9 +146,14 @@ std::string status_text(const std::vector<StatusFile>& files, double now) {
       if (counts) rate += process.report->status.rate.value_or(0);
     }
   }
-  std::string text = table_text(rows);
+  std::string text;
+  if (!files.empty() && files.front().job != StatusFile().job)
+    text = fmt::format("job {}\n", files.front().job);
+  text += table_text(rows);
   text += fmt::format("all workers: {:.0f} samples/s\n", rate);
-  for (const std::string& chain : wait_chains(files)) text += "\n" + chain + "\n";
+  const std::vector<std::string> chains = wait_chains(files);
+  for (const std::string& chain : chains) text += "\n" + chain + "\n";
+  for (const std::string& note : other_notes(files, chains)) text += "\n" + note + "\n";
   for (const std::string& trouble : launcher_troubles(files, now)) text += "\n" + trouble + "\n";
   if (std::ranges::all_of(files, &StatusFile::finished))
     text +=
@@ -142,9 +167,12 @@ std::string status_json(const std::vector<StatusFile>& files, double now) {
   for (const StatusFile& file : files)
     for (const ProcessRecord& process : file.processes)
       processes.push_back(process_json(file, process));
-  return fmt::format("{{\"ended\": {}, \"processes\": [{}], \"waits\": {}, \"launchers\": {}}}\n",
-                     std::ranges::all_of(files, &StatusFile::finished), fmt::join(processes, ", "),
-                     json_list(wait_chains(files)), json_list(launcher_troubles(files, now)));
+  const std::string job = files.empty() ? StatusFile().job : files.front().job;
+  return fmt::format(
+      "{{\"job\": {}, \"ended\": {}, \"processes\": [{}], \"waits\": {}, \"launchers\": {}}}\n",
+      json_string(job), std::ranges::all_of(files, &StatusFile::finished),
+      fmt::join(processes, ", "), json_list(wait_chains(files)),
+      json_list(launcher_troubles(files, now)));
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

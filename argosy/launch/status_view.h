@@ -5,7 +5,7 @@
 
 #include "argosy/launch/status.h"
 
-namespace argosy {
+namespace argosy::launch {
 
 /// A process that says nothing for longer is not asked what it waits for; seconds.
 inline constexpr double kSilent = 3;
@@ -18,12 +18,12 @@ inline constexpr double kLongWait = 1;
 /// one that does something by itself, has ended, says nothing, or that has come before.
 std::vector<std::string> wait_chains(const std::vector<StatusFile>& files);
 
-/// What is wrong with a launcher, one text each.
+/// The problems of a launcher, one text each.
 std::vector<std::string> launcher_troubles(const std::vector<StatusFile>& files, double now);
 
 /// All of it for people: a table of the processes, then chains and troubles. `now`: Unix time.
 std::string status_text(const std::vector<StatusFile>& files, double now);
-/// The same for programs: one object, on one line.
+/// For programs: one JSON object, on one line.
 std::string status_json(const std::vector<StatusFile>& files, double now);
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,21 +15,25 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/json.h"
+#include "argosy/base/reminder.h"
 #include "argosy/launch/progress_view.h"
 #include "argosy/launch/screen.h"
 #include "argosy/launch/spawn.h"
 #include "argosy/launch/status.h"
+#include "argosy/world/processes.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLook = 100ms;  // how often the first worker's log is looked at
+constexpr auto kLookForStopped = 500ms;
 constexpr auto kTerminalPeriod = 200ms, kPlainPeriod = 5000ms;
 constexpr auto kHearing = 300ms;  // for the news that a process was killed
 constexpr auto kLinger = 500ms;   // for servers to end by themselves when the workers are done
@@ -120,14 +125,28 @@ class ProgressPipe {
   std::string waiting_;
 };
 
+/// 0: there is no such file.
+ino_t inode_of(const std::string& path) {
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
 /// A process of the job, from its first start to its last end.
 struct Charge {
   const Process* process;
-  std::unique_ptr<RunningProcess> running = {};  // null while it does not run
+  std::unique_ptr<Child> running = {};  // null while it does not run
   int restarts = 0;
   std::optional<Clock::time_point> restart_at = {};  // it failed and is to be started again
+  std::optional<Reminder> stopped = {};              // by SIGSTOP, as of the last look
+  bool told = false;                                 // of that
+  std::optional<ino_t> log = {};                     // the file that it writes to, until it is lost
 
   bool over() const { return running == nullptr && !restart_at; }
+  /// "worker 1 (process 4711, which is stopped)"
+  std::string text() const {
+    return fmt::format("{} (process {}{})", process->name(), running->pid(),
+                       stopped ? ", which is stopped" : "");
+  }
 };
 
 /// What there is to say, for people or as lines of JSON.
@@ -210,7 +229,8 @@ class Supervisor {
             static_cast<size_t>(std::ranges::count(processes, ProcessKind::worker, &Process::kind)),
             screen_.is_terminal() ? kTerminalPeriod : kPlainPeriod),
         sockets_(std::move(sockets)) {
-    if (!supervision.log_dir.empty()) board_.emplace(supervision.log_dir, supervision.host);
+    if (!supervision.log_dir.empty())
+      board_.emplace(supervision.log_dir, supervision.host, supervision.job);
     for (const Process& process : processes) {
       charges_.push_back({.process = &process});
       start(charges_.back());
@@ -231,6 +251,8 @@ class Supervisor {
       reap(false);
       if (supervision_.launchers != nullptr) confer(*supervision_.launchers);
       advance();
+      look_for_stopped(Clock::now());
+      speak_of_those_left(Clock::now());
       show();
     }
     tails_->show_rest(screen_);
@@ -266,12 +288,12 @@ class Supervisor {
     const int listening =
         process.member >= 0 && member < sockets_.size() ? sockets_[member].get() : -1;
     charge.restart_at.reset();
-    charge.running = std::make_unique<RunningProcess>(
+    left_.reset();
+    charge.running = spawn(
         process,
-        RunningProcess::Inheritance{.listening = listening,
-                                    .progress = progress_.write_end(),
-                                    .goes_on = charge.restarts > 0},
+        {.listening = listening, .progress = progress_.write_end(), .goes_on = charge.restarts > 0},
         guard_);
+    charge.log = inode_of(process.log_file);
     if (board_) board_->started(process.name(), charge.running->pid(), Clock::now());
     speaker_.started(process, charge.running->pid());
   }
@@ -315,6 +337,8 @@ class Supervisor {
 
   void on_end(Charge& charge, const Ending& ending) {
     const Process& process = *charge.process;
+    charge.stopped.reset();
+    left_.emplace(Clock::now(), supervision_.patience);
     if (board_) board_->ended(process.name(), ending.text(), Clock::now());
     speaker_.event("ended", &process, ending.exit_code(), "");
     if (phase_ == Phase::stopping) return;
@@ -367,11 +391,14 @@ class Supervisor {
 
   void stop(int signal) {
     phase_ = Phase::stopping;
+    left_.emplace(Clock::now(), supervision_.patience);
     suspect_.reset();
     deadline_ = Clock::now() + supervision_.grace;
     for (Charge& charge : charges_) {
       charge.restart_at.reset();
-      if (charge.running) charge.running->signal(signal);
+      if (!charge.running) continue;
+      charge.running->signal(signal);
+      charge.running->signal(SIGCONT);  // one that is stopped would not hear it
     }
   }
 
@@ -383,6 +410,7 @@ class Supervisor {
   /// What the launchers of the other machines say.
   void confer(Launchers& launchers) {
     launchers.tend(Clock::now());
+    for (const std::string& note : launchers.take_notes()) say_waiting(nullptr, note);
     if (!launchers.failure() || phase_ == Phase::stopping) return;
     code_ = launchers.failure()->code;
     speaker_.event("failed elsewhere", nullptr, code_, "elsewhere: " + launchers.failure()->text);
@@ -414,6 +442,7 @@ class Supervisor {
     for (const Charge& charge : charges_)
       if (charge.running) names += (names.empty() ? "" : ", ") + charge.process->name();
     if (!names.empty()) speaker_.say("did not end in time, killed: " + names);
+    left_.emplace(now, supervision_.patience);
     kill_left();
     deadline_ = Clock::time_point::max();
   }
@@ -428,6 +457,68 @@ class Supervisor {
   bool has_workers() const {
     return std::ranges::any_of(
         charges_, [](const Charge& charge) { return charge.process->kind == ProcessKind::worker; });
+  }
+
+  void say_waiting(const Process* process, const std::string& text) const {
+    speaker_.event("waiting", process, {}, text);
+  }
+
+  void look_for_stopped(Clock::time_point now) {
+    if (now < next_look_) return;
+    next_look_ = now + kLookForStopped;
+    look_for_lost_logs();
+    for (Charge& charge : charges_) {
+      const bool stopped = charge.running && is_stopped(charge.running->pid());
+      if (!stopped && std::exchange(charge.told, false) && phase_ != Phase::stopping)
+        say_waiting(charge.process, charge.process->name() + " goes on");
+      if (!stopped) charge.stopped.reset();
+      if (stopped && !charge.stopped) charge.stopped.emplace(now, supervision_.patience);
+      if (!charge.stopped || !charge.stopped->due(now)) continue;
+      charge.told = true;
+      say_waiting(charge.process,
+                  fmt::format("{} has been stopped for {:.0f} s, by SIGSTOP or a debugger; kill "
+                              "-CONT {} lets it go on",
+                              charge.process->name(), seconds(now - charge.stopped->since()),
+                              charge.running->pid()));
+    }
+  }
+
+  /// Once for each: a process whose log was deleted or replaced writes where nobody looks.
+  void look_for_lost_logs() {
+    for (Charge& charge : charges_) {
+      const std::string& path = charge.process->log_file;
+      if (!charge.running || !charge.log) continue;
+      if (const ino_t now = inode_of(path); now != 0 && now == *charge.log) continue;
+      charge.log.reset();
+      speaker_.event(
+          "log lost", charge.process, {},
+          fmt::format("{} is no longer the file that {} writes to: what it says from now "
+                      "on is lost; the job goes on",
+                      path, charge.process->name()));
+    }
+  }
+
+  /// Others have ended, or all are to end, and some still run.
+  void speak_of_those_left(Clock::time_point now) {
+    if (!left_ || !left_->due(now)) return;
+    const bool stopping = phase_ == Phase::stopping;
+    std::string names;
+    for (const Charge& charge : charges_)
+      if (charge.running && (stopping || charge.process->kind == ProcessKind::worker))
+        names += (names.empty() ? "" : ", ") + charge.text();
+    const std::string time = fmt::format("{:.0f} s", seconds(now - left_->since()));
+    if (stopping && !names.empty())
+      return say_waiting(nullptr, fmt::format("waits for {} to end, asked {} ago", names, time));
+    if (!names.empty())
+      return say_waiting(nullptr, fmt::format("still runs: {}; the last of those that have ended "
+                                              "did {} ago",
+                                              names, time));
+    if (phase_ == Phase::running && supervision_.launchers != nullptr)
+      say_waiting(nullptr, fmt::format("the workers here have ended {} ago; those of {} have not",
+                                       time, supervision_.launchers->not_done()));
+  }
+  static double seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
   }
 
   void show() {
@@ -473,6 +564,8 @@ class Supervisor {
   std::optional<Suspect> suspect_;  // the first that failed by itself
   Phase phase_ = Phase::running;
   bool all_done_ = false;
+  std::optional<Reminder> left_;  // since the last end, or since all were asked to end
+  Clock::time_point next_look_ = {};
   Clock::time_point deadline_ = Clock::time_point::max();
   int code_ = 0;
 };
@@ -484,4 +577,4 @@ int supervise(const std::vector<Process>& processes, std::vector<Descriptor> soc
   return Supervisor(processes, std::move(sockets), supervision).run();
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

@@ -1,17 +1,21 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <thread>
 
 #include "argosy/base/error.h"
 #include "argosy/base/test_support.h"
 #include "argosy/launch/supervise.h"
+#include "argosy/world/test_processes.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,7 +44,11 @@ class Supervise : public testing::Test {
     std::vector<Descriptor> sockets;
     sockets.emplace_back(::dup(STDIN_FILENO));
     return supervise(processes, std::move(sockets),
-                     {.grace = grace, .max_restart = max_restart, .out = out_, .errors = errors_});
+                     {.grace = grace,
+                      .patience = patience_,
+                      .max_restart = max_restart,
+                      .out = out_,
+                      .errors = errors_});
   }
   Process make(ProcessKind kind, int index, const std::string& command) const {
     const char* log = kind == ProcessKind::server ? "/serverlog." : "/workerlog.";
@@ -59,8 +67,16 @@ class Supervise : public testing::Test {
     return text;
   }
   std::string log(const std::string& name) const { return content(folder_.path() + "/" + name); }
+  /// What has been said so far, from another thread.
+  std::string said() const {
+    std::string text(10000, '\0');
+    text.resize(static_cast<size_t>(
+        std::max<ssize_t>(0, ::pread(::fileno(errors_), text.data(), text.size(), 0))));
+    return text;
+  }
 
   const TestFolder folder_;
+  Env::Duration patience_ = kLong;
   std::FILE* out_ = std::tmpfile();
   std::FILE* errors_ = std::tmpfile();
 };
@@ -74,6 +90,42 @@ TEST_F(Supervise, AllGoodEndsWithZero) {
   EXPECT_EQ(log("workerlog.0"), "a\nb\n");
   EXPECT_EQ(log("workerlog.1"), "c\n");
   EXPECT_EQ(written(out_), "a\nb\n");
+  EXPECT_EQ(written(errors_), "");
+}
+
+TEST_F(Supervise, NamesWhoIsStoppedAndWhoIsLeft) {
+  patience_ = 100ms;
+  std::string process;
+  const std::jthread help([&] {
+    const std::regex left("still runs: worker 1 \\(process ([0-9]+), which is stopped\\)"),
+        stopped("worker 1 has been stopped for [0-9]+ s, by SIGSTOP or a debugger; kill -CONT");
+    std::smatch found;
+    std::string text;
+    await(
+        [&] {
+          text = said();
+          return std::regex_search(text, found, left) && std::regex_search(text, stopped);
+        },
+        "what is said");
+    process = found[1];
+    ::kill(std::stoi(process), SIGCONT);
+  });
+  EXPECT_EQ(run("exec sleep 1000", {"true", "kill -STOP $$; echo on"}, 5s), 0);
+  EXPECT_EQ(log("workerlog.1"), "on\n");
+}
+
+TEST_F(Supervise, NamesWhoDoesNotEnd) {
+  patience_ = 100ms;
+  EXPECT_EQ(run("trap '' TERM; while true; do sleep 0.1; done", {"true"}, 1s), 0);
+  const std::string text = written(errors_);
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("waits for server 0 \\(process [0-9]+\\) to end, asked [0-9]+ s ago\n")))
+      << text;
+  EXPECT_TRUE(text.ends_with("did not end in time, killed: server 0\n")) << text;
+}
+
+TEST_F(Supervise, EndsAServerThatIsStopped) {
+  EXPECT_EQ(run("touch $HERE/up; kill -STOP $$; exec sleep 1000", {kAwait + "await up"}), 0);
   EXPECT_EQ(written(errors_), "");
 }
 
@@ -201,8 +253,7 @@ TEST_F(Supervise, CommandThatIsNotThereSaysSoInItsLog) {
   std::vector<Process> processes = {make(ProcessKind::worker, 0, "")};
   processes[0].argv = {"./no-such-command"};
   EXPECT_EQ(supervise(processes, {}, {.grace = kLong, .out = out_, .errors = errors_}), 127);
-  EXPECT_EQ(log("workerlog.0"),
-            "fleetrun: cannot run ./no-such-command: No such file or directory\n");
+  EXPECT_EQ(log("workerlog.0"), "cannot run ./no-such-command: No such file or directory\n");
 }
 
 TEST_F(Supervise, LogThatCannotBeWrittenLeavesNothingRunning) {
@@ -214,4 +265,4 @@ TEST_F(Supervise, LogThatCannotBeWrittenLeavesNothingRunning) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::launch

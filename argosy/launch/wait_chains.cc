@@ -7,7 +7,7 @@
 
 #include "argosy/launch/status_view.h"
 
-namespace argosy {
+namespace argosy::launch {
 namespace {
 
 using ByName = std::map<std::string, const ProcessRecord*>;
@@ -29,6 +29,8 @@ std::string peers_text(const Wait& wait) {
 std::optional<std::string> dead_end(const std::string& name, const ProcessRecord* process) {
   if (process == nullptr) return name + " is in no status file here";
   if (process->ended) return fmt::format("{} has ended: {}", name, process->ended->how);
+  if (process->stopped)
+    return fmt::format("{} is stopped: kill -CONT {} lets it go on", name, process->pid);
   if (!process->report)
     return fmt::format("{} has not reported since it was started {:.1f} s ago", name, process->up);
   if (process->report->seconds > kSilent)
@@ -97,10 +99,11 @@ Chain follow(const std::string& first, const ByName& processes) {
     const ProcessStatus& status = process->report->status;
     const Wait* const wait = wait_of(status, on_behalf);
     if (wait == nullptr) {
-      chain.links.push_back(
-          status.doing == Doing::serving
-              ? fmt::format("{} waits for nobody", name)
-              : fmt::format("{} {} for {:.1f} s", name, phrase(status.doing), status.since));
+      chain.links.push_back(status.doing == Doing::serving
+                                ? fmt::format("{} waits for nobody", name)
+                                : fmt::format("{} {} for {:.1f} s{}", name, phrase(status.doing),
+                                              status.since,
+                                              status.note.empty() ? "" : " (" + status.note + ")"));
       return chain;
     }
     if (chain.links.empty()) chain.seconds = wait->seconds;
@@ -158,4 +161,4 @@ std::vector<std::string> wait_chains(const std::vector<StatusFile>& files) {
   return merged(std::move(chains));
 }
 
-}  // namespace argosy
+}  // namespace argosy::launch

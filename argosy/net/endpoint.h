@@ -8,7 +8,7 @@
 
 namespace argosy {
 
-/// Where a process listens: a host name, an IPv4 or an IPv6 address, and a port.
+/// An address to listen at: host name, IPv4 or IPv6 address, and port.
 struct Endpoint {
   std::string host;
   uint16_t port = 0;  // 0 to listen: any that is free

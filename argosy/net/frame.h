@@ -9,7 +9,7 @@
 
 namespace argosy {
 
-/// Memory of a frame's payload, aligned for any vector; used again through a BufferPool.
+/// The memory of a payload, aligned for any vector; a BufferPool recycles it.
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
@@ -26,8 +26,8 @@ class Buffer {
   size_t size_ = 0, capacity_ = 0;
 };
 
-/// Buffers that come back when their last owner lets go. Holds a few of them, as large as the
-/// largest frames were. Thread safety: full. Buffers may outlive the pool.
+/// Buffers that return when their last owner releases them. Keeps a few, as large as the largest
+/// frames were. Thread safety: full. Buffers may outlive the pool.
 class BufferPool {
  public:
   BufferPool();
@@ -38,16 +38,16 @@ class BufferPool {
   std::shared_ptr<Shelf> shelf_;
 };
 
-/// What a frame is about; the numbers are part of the format (docs/formats/frames.md).
+/// The numbers are part of the wire format (docs/formats/frames.md).
 enum class FrameKind : uint16_t {
-  hello = 1,     // first on a link, from the one who connected
+  hello = 1,     // first on a link, by the side that connected
   welcome = 2,   // the answer to it
   exchange = 3,  // pushes and pulls
   reply = 4,     // the answer to an exchange
   control = 5,   // a verb: save, barrier, ...
   result = 6,    // the answer to it
-  ping = 7,      // are you there?
-  pong = 8,      // the answer, with what is being waited for
+  ping = 7,      // heartbeat
+  pong = 8,      // its answer, with whom the server waits for
   error = 9,     // one line of text; the sender closes the link behind it
 };
 
@@ -76,15 +76,15 @@ void check_header(const FrameHeader& header, uint64_t max_length);
 /// Throws DataError if the payload is not what the header says.
 void check_payload(const FrameHeader& header, std::span<const std::byte> payload);
 
-/// A frame that came.
+/// A received frame.
 struct InFrame {
   FrameKind kind = FrameKind::hello;
   uint64_t id = 0;
   std::shared_ptr<Buffer> payload;  // never null
 };
 
-/// A frame to send: its parts go out one behind the other, uncopied, and must stay as they are
-/// until the last owner has been let go.
+/// A frame to send. Its parts are written one after another without a copy, and must not change
+/// until the owners have been released.
 struct OutFrame {
   FrameKind kind = FrameKind::hello;
   uint64_t id = 0;
@@ -92,7 +92,7 @@ struct OutFrame {
   std::vector<std::shared_ptr<const void>> owners;
 };
 
-/// One that owns a text or a few bytes.
+/// A frame that owns its bytes.
 OutFrame small_frame(FrameKind kind, uint64_t id, std::vector<std::byte> bytes);
 OutFrame text_frame(FrameKind kind, uint64_t id, std::string text);
 std::string text_of(const InFrame& frame);

@@ -7,15 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 
-#include "argosy/base/proc_files.h"
+#include "argosy/world/proc_files.h"
+#include "argosy/world/processes.h"
 
 namespace argosy {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// IPv4 addresses in their IPv6 form, ::ffff:1.2.3.4.
 using Address = std::array<uint8_t, 16>;
@@ -106,27 +104,6 @@ std::optional<Socket> find_socket(const Endpoint& at, const std::string& proc) {
   return found;
 }
 
-bool holds(const fs::path& process, const std::string& link) {
-  std::error_code unreadable;
-  for (fs::directory_iterator at(process / "fd", unreadable), end; !unreadable && at != end;
-       at.increment(unreadable)) {
-    std::error_code gone;
-    if (fs::read_symlink(at->path(), gone) == link) return true;
-  }
-  return false;
-}
-
-std::string command_of(const fs::path& process) {
-  constexpr size_t kLongest = 80;
-  std::string command = content_of(process / "cmdline");
-  while (command.ends_with('\0')) command.pop_back();
-  std::ranges::replace(command, '\0', ' ');
-  if (command.empty()) command = content_of(process / "comm");
-  while (command.ends_with('\n')) command.pop_back();
-  if (command.size() > kLongest) command = command.substr(0, kLongest) + "...";
-  return command;
-}
-
 }  // namespace
 
 std::string PortOwner::text() const {
@@ -138,15 +115,10 @@ std::string PortOwner::text() const {
 std::optional<PortOwner> find_port_owner(const Endpoint& at, const std::string& proc) {
   const auto socket = find_socket(at, proc);
   if (!socket) return std::nullopt;
-  const std::string link = "socket:[" + socket->inode + "]";
-  std::error_code failed;
-  for (fs::directory_iterator each(proc, failed), end; !failed && each != end;
-       each.increment(failed)) {
-    const auto pid = leading_number(each->path().filename().native());
-    if (!pid || !holds(each->path(), link)) continue;
+  const std::vector<pid_t> holders = holders_of("socket:[" + socket->inode + "]", proc);
+  if (!holders.empty())
     return PortOwner{
-        .pid = static_cast<pid_t>(*pid), .command = command_of(each->path()), .user = socket->user};
-  }
+        .pid = holders.front(), .command = command_of(holders.front(), proc), .user = socket->user};
   return PortOwner{.user = socket->user};
 }
 

@@ -9,7 +9,7 @@
 
 namespace argosy {
 
-/// Who holds a TCP port of this machine.
+/// The process that holds a TCP port of this machine.
 struct PortOwner {
   pid_t pid = 0;             // 0: a process that we may not look at
   std::string command = {};  // its command line, cut where it is long

@@ -3,31 +3,18 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
-#include "argosy/base/rng.h"
-#include "argosy/net/simulated_disk.h"
+#include "argosy/world/dice.h"
+#include "argosy/world/event_queue.h"
+#include "argosy/world/simulated_disk.h"
 
 namespace argosy {
 namespace {
 
 constexpr uint16_t kFirstPort = 40000;  // of those given for port 0
-
-/// Draws one number after the other.
-class Dice {
- public:
-  explicit Dice(uint64_t seed, uint64_t sub) : random_(seed, sub) {}
-  uint64_t bits() { return random_.bits(next_++); }
-  uint64_t below(uint64_t n) { return random_.below(next_++, n); }
-  bool hit(double probability) { return random_.uniform(next_++) < probability; }
-
- private:
-  RandomStream random_;
-  uint64_t next_ = 0;
-};
 
 using Bytes = std::vector<std::byte>;
 
@@ -60,28 +47,21 @@ InFrame decode(const Bytes& bytes, uint64_t max_frame, BufferPool& pool) {
 
 }  // namespace
 
-/// The queue of what is going to happen, and everything it happens to.
+/// What happens, and everything it happens to.
 class Simulation::World {
  public:
   class Host;
   class End;
   class HostEnv;
 
-  World(uint64_t seed, const Faults& faults);
+  World(uint64_t seed, const Faults& faults, const Pace& pace);
   ~World();
 
   Host& host(const std::string& name);
   void crash(const std::string& name);
-  bool run_until(const std::function<bool()>& done, Env::Duration limit);
-
-  /// Whose is the host that takes the event with it when it crashes; null: nobody's.
-  uint64_t at(Env::Time time, const Host* whose, std::function<void()> task);
-  bool cancel(uint64_t event);
   Env::Duration delay();
-  /// Lets go of something when no event is running that might still use it.
-  void bury(std::shared_ptr<const void> dead);
 
-  Env::Time now{};
+  EventQueue events;
   Faults faults;
   LinkOptions options;
   Dice weather, entropy;  // of the network; for Env::random and the disk
@@ -90,20 +70,12 @@ class Simulation::World {
   std::map<uint64_t, std::shared_ptr<End>> ends;  // open ones
   const std::unique_ptr<Env> env;                 // of no host
   uint64_t last_end = 0;
+  SimulatedThreads threads;
 
  private:
-  struct Event {
-    const Host* whose;
-    std::function<void()> task;
-  };
-  using When = std::pair<Env::Time, uint64_t>;
+  void cut_off(Host& gone);
 
-  std::map<When, Event> queue_;
-  std::unordered_map<uint64_t, Env::Time> times_;  // of queued events, by number
-  uint64_t last_event_ = 0;
   std::map<std::string, std::unique_ptr<Host>> hosts_;
-  std::vector<std::shared_ptr<const void>> dead_;
-  bool running_ = false;
 };
 
 /// One side of a link.
@@ -157,29 +129,43 @@ class Simulation::World::HostEnv final : public Env {
   HostEnv(World& world, const Host* host, std::string name)
       : world_(world), host_(host), name_(std::move(name)) {}
 
-  Time now() override { return world_.now; }
+  Time now() override { return world_.events.now(); }
   TimerId schedule(Duration after, std::function<void()> task) override {
-    return world_.at(world_.now + std::max(after, Duration(0)), host_, std::move(task));
+    return world_.events.at(now() + std::max(after, Duration(0)), host_, std::move(task));
   }
-  bool cancel(TimerId timer) override { return world_.cancel(timer); }
+  bool cancel(TimerId timer) override { return world_.events.cancel(timer); }
   uint64_t random() override { return world_.entropy.bits(); }
   std::unique_ptr<WritableFile> create_file(const std::string& path) override {
+    check_up("create", path);
     return world_.disk.create_file(path, name_);
   }
-  std::vector<std::byte> read_file(const std::string& path) override {
-    return world_.disk.read_file(path);
+  std::unique_ptr<ReadableFile> open_file(const std::string& path) override {
+    return world_.disk.open_file(path);
   }
   bool file_exists(const std::string& path) override { return world_.disk.file_exists(path); }
   void rename_file(const std::string& from, const std::string& to) override {
+    check_up("rename to", to);
     world_.disk.rename_file(from, to);
   }
-  void remove_file(const std::string& path) override { world_.disk.remove_file(path); }
-  void make_directories(const std::string& path) override { world_.disk.make_directories(path); }
+  void remove_file(const std::string& path) override {
+    check_up("remove", path);
+    world_.disk.remove_file(path);
+  }
+  void make_directories(const std::string& path) override {
+    check_up("create directory", path);
+    world_.disk.make_directories(path);
+  }
+  void set_down(bool down) { down_ = down; }
 
  private:
+  void check_up(const char* what, const std::string& path) const {
+    check<IoError>(!down_, what, " ", path, ": ", name_, " has crashed");
+  }
+
   World& world_;
   const Host* host_;
   const std::string name_;
+  bool down_ = false;  // crashed, and its threads have not ended yet
 };
 
 /// A machine: its network and its Env.
@@ -207,18 +193,19 @@ class Simulation::World::Host final : public Transport {
 
 // The world.
 
-Simulation::World::World(uint64_t seed, const Faults& how)
+Simulation::World::World(uint64_t seed, const Faults& how, const Pace& pace)
     : faults(how),
       weather(seed, 1),
       entropy(seed, 2),
-      env(std::make_unique<HostEnv>(*this, nullptr, std::string())) {}
+      env(std::make_unique<HostEnv>(*this, nullptr, std::string())),
+      threads(events, seed, pace) {}
 
 Simulation::World::~World() {
   // What is let go may still use its Env.
+  threads.end_all();
   while (!ends.empty()) ends.begin()->second->vanish();
   for (const auto& host : hosts_) host.second->crash();
-  times_.clear();
-  while (!queue_.empty()) queue_.extract(queue_.begin());
+  events.clear();
 }
 
 Simulation::World::Host& Simulation::World::host(const std::string& name) {
@@ -227,45 +214,27 @@ Simulation::World::Host& Simulation::World::host(const std::string& name) {
   return *host;
 }
 
-uint64_t Simulation::World::at(Env::Time time, const Host* whose, std::function<void()> task) {
-  const uint64_t number = ++last_event_;
-  queue_.emplace(When{time, number}, Event{whose, std::move(task)});
-  times_.emplace(number, time);
-  return number;
-}
-
-bool Simulation::World::cancel(uint64_t event) {
-  const auto found = times_.find(event);
-  if (found == times_.end()) return false;
-  const auto queued = queue_.find({found->second, event});
-  bury(std::make_shared<Event>(std::move(queued->second)));
-  queue_.erase(queued);
-  times_.erase(found);
-  return true;
-}
-
 Env::Duration Simulation::World::delay() {
   const auto least = faults.min_delay.count(), most = std::max(faults.max_delay.count(), least);
   return Env::Duration(least) +
          Env::Duration(weather.below(static_cast<uint64_t>(most - least) + 1));
 }
 
-void Simulation::World::bury(std::shared_ptr<const void> dead) {
-  if (running_) dead_.push_back(std::move(dead));
-}
-
 void Simulation::World::crash(const std::string& name) {
   Host& gone = host(name);
+  cut_off(gone);
+  disk.crash(name, [&](size_t unsynced) { return entropy.below(unsynced + 1); });
+  // The destructors that run while its threads end must not be noticed by anybody.
+  gone.env.set_down(true);
+  threads.end(&gone);
+  gone.env.set_down(false);
+  cut_off(gone);
+  threads.leave_if_ended();
+}
+
+void Simulation::World::cut_off(Host& gone) {
   gone.crash();
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    if (it->second.whose != &gone) {
-      ++it;
-      continue;
-    }
-    bury(std::make_shared<Event>(std::move(it->second)));
-    times_.erase(it->first.second);
-    it = queue_.erase(it);
-  }
+  events.drop(&gone);
   std::vector<std::shared_ptr<End>> lost;
   for (const auto& entry : ends)
     if (entry.second->host() == &gone) lost.push_back(entry.second);
@@ -273,40 +242,12 @@ void Simulation::World::crash(const std::string& name) {
     if (const auto other = end->other()) other->reset();
     end->vanish();
   }
-  disk.crash(name, [&](size_t unsynced) { return entropy.below(unsynced + 1); });
-}
-
-bool Simulation::World::run_until(const std::function<bool()>& done, Env::Duration limit) {
-  check<ConfigError>(!running_, "run_until() inside an event of the simulation");
-  const Env::Time end = now + limit;
-  while (!done()) {
-    if (queue_.empty()) return false;
-    const auto next = queue_.begin();
-    if (next->first.first > end) {
-      now = end;
-      return false;
-    }
-    now = next->first.first;
-    const Event event = std::move(next->second);
-    times_.erase(next->first.second);
-    queue_.erase(next);
-    running_ = true;
-    try {
-      event.task();
-    } catch (...) {
-      running_ = false;
-      throw;
-    }
-    running_ = false;
-    dead_.clear();
-  }
-  return true;
 }
 
 // A side of a link.
 
 Env::Time Simulation::World::End::arrival() {
-  last_arrival_ = std::max(last_arrival_, world_->now + world_->delay());
+  last_arrival_ = std::max(last_arrival_, world_->events.now() + world_->delay());
   return last_arrival_;
 }
 
@@ -325,7 +266,8 @@ void Simulation::World::End::send(OutFrame frame) {
     bytes[weather.below(bytes.size())] ^= static_cast<std::byte>(1U << weather.below(8));
   const bool again = weather.hit(faults.duplicate), late = weather.hit(faults.reorder);
   // One that is late does not hold up those behind it.
-  const Env::Time when = late ? world_->now + world_->delay() + world_->delay() : arrival();
+  const Env::Time when =
+      late ? world_->events.now() + world_->delay() + world_->delay() : arrival();
   if (again) carry(bytes, arrival());
   carry(std::move(bytes), when);
 }
@@ -333,9 +275,10 @@ void Simulation::World::End::send(OutFrame frame) {
 void Simulation::World::End::carry(Bytes bytes, Env::Time when) {
   const auto other = this->other();
   if (other == nullptr || other->world_ == nullptr) return;
-  world_->at(when, other->host_, [self = shared_from_this(), other, bytes = std::move(bytes)] {
-    if (!self->vanished_ && other->open()) other->receive(bytes);
-  });
+  world_->events.at(when, other->host_,
+                    [self = shared_from_this(), other, bytes = std::move(bytes)] {
+                      if (!self->vanished_ && other->open()) other->receive(bytes);
+                    });
 }
 
 void Simulation::World::End::receive(const Bytes& bytes) {
@@ -353,11 +296,11 @@ void Simulation::World::End::close(std::string reason) {
   closing_ = true;
   const auto other = this->other();
   if (other != nullptr && other->open()) {
-    world_->at(arrival(), other->host_, [self = shared_from_this(), other] {
+    world_->events.at(arrival(), other->host_, [self = shared_from_this(), other] {
       if (!self->vanished_ && other->open()) other->finish(other->peer_ + " closed the connection");
     });
   }
-  finish_soon(std::move(reason), world_->now);
+  finish_soon(std::move(reason), world_->events.now());
 }
 
 void Simulation::World::End::start(std::shared_ptr<LinkEvents> events) {
@@ -369,11 +312,11 @@ void Simulation::World::End::reset() {
   if (!open()) return;
   closing_ = true;
   finish_soon("lost the connection to " + peer_ + ": Connection reset by peer",
-              world_->now + world_->delay());
+              world_->events.now() + world_->delay());
 }
 
 void Simulation::World::End::finish_soon(std::string reason, Env::Time when) {
-  world_->at(when, host_, [self = shared_from_this(), reason = std::move(reason)] {
+  world_->events.at(when, host_, [self = shared_from_this(), reason = std::move(reason)] {
     if (self->world_ != nullptr) self->finish(reason);
   });
 }
@@ -391,7 +334,7 @@ void Simulation::World::End::vanish() {
   const auto self = shared_from_this();
   World& world = *std::exchange(world_, nullptr);
   world.ends.erase(number_);
-  world.bury(std::move(events_));
+  world.events.bury(std::move(events_));
 }
 
 // A host.
@@ -412,15 +355,16 @@ Endpoint Simulation::World::Host::listen_fd(int fd, OnAccept) {
 
 void Simulation::World::Host::connect(const Endpoint& to, Env::Duration within,
                                       OnConnect on_connect) {
-  const Env::Time there = world_.now + world_.delay(), back = there + world_.delay();
-  if (back > world_.now + within) {
+  const Env::Time there = world_.events.now() + world_.delay(), back = there + world_.delay();
+  if (back > world_.events.now() + within) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(within).count();
     const std::string error =
         "cannot connect to " + to.text() + ": no answer within " + std::to_string(ms) + " ms";
-    world_.at(world_.now + within, this, [on_connect, error] { on_connect(nullptr, error); });
+    world_.events.at(world_.events.now() + within, this,
+                     [on_connect, error] { on_connect(nullptr, error); });
     return;
   }
-  world_.at(there, this, [this, to, back, on_connect = std::move(on_connect)] {
+  world_.events.at(there, this, [this, to, back, on_connect = std::move(on_connect)] {
     world_.host(to.host).arrive(*this, to, back, on_connect);
   });
 }
@@ -431,7 +375,7 @@ void Simulation::World::Host::arrive(Host& client, const Endpoint& to, Env::Time
   const std::string refused = "cannot connect to " + to.text() + ": Connection refused";
   const auto found = listeners_.find(to.port);
   if (found == listeners_.end()) {
-    world_.at(answer, &client, [on_connect, refused] { on_connect(nullptr, refused); });
+    world_.events.at(answer, &client, [on_connect, refused] { on_connect(nullptr, refused); });
     return;
   }
   const Endpoint from{client.name_, client.next_port_++};
@@ -439,7 +383,7 @@ void Simulation::World::Host::arrive(Host& client, const Endpoint& to, Env::Time
   const auto far = std::make_shared<End>(world_, client, to.text());
   End::join(near, far);
   near->not_before(answer);
-  world_.at(answer, &client, [far, on_connect, refused] {
+  world_.events.at(answer, &client, [far, on_connect, refused] {
     if (far->open())
       far->start(on_connect(far, ""));
     else
@@ -450,14 +394,14 @@ void Simulation::World::Host::arrive(Host& client, const Endpoint& to, Env::Time
 }
 
 void Simulation::World::Host::crash() {
-  for (auto& listener : listeners_) world_.bury(std::move(listener.second));
+  for (auto& listener : listeners_) world_.events.bury(std::move(listener.second));
   listeners_.clear();
 }
 
 // The public side.
 
-Simulation::Simulation(uint64_t seed, const Faults& faults)
-    : world_(std::make_unique<World>(seed, faults)) {}
+Simulation::Simulation(uint64_t seed, const Faults& faults, const Pace& pace)
+    : world_(std::make_unique<World>(seed, faults, pace)) {}
 Simulation::~Simulation() = default;
 
 Env& Simulation::env() { return *world_->env; }
@@ -467,7 +411,26 @@ void Simulation::crash(const std::string& name) { world_->crash(name); }
 void Simulation::set_faults(const Faults& faults) { world_->faults = faults; }
 
 bool Simulation::run_until(const std::function<bool()>& done, Env::Duration limit) {
-  return world_->run_until(done, limit);
+  return world_->threads.run_until(done, limit);
+}
+
+void Simulation::start_thread(const std::string& host, const std::string& name,
+                              std::function<void()> run) {
+  world_->threads.start_process(host.empty() ? nullptr : &world_->host(host), name, std::move(run));
+}
+
+void Simulation::run(Env::Duration limit) {
+  SimulatedThreads& threads = world_->threads;
+  threads.check_may_run();
+  try {
+    if (threads.run_until([&] { return threads.processes() == 0; }, limit)) return;
+    const auto seconds = std::chrono::duration<double>(limit).count();
+    check<Error>(threads.processes() == 0, "after ", seconds, " s of simulated time ",
+                 threads.waits());
+  } catch (...) {
+    threads.end_all();
+    throw;
+  }
 }
 
 }  // namespace argosy

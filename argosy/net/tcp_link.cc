@@ -57,7 +57,7 @@ void TcpLoop::end() {
   ended = true;
   const auto all = std::exchange(members, {});
   for (const auto& member : all) member->shut();
-  // What the members had under way ends with an error, ahead of this.
+  // The members' pending operations fail first: their handlers are queued ahead of this.
   asio::post(io, [this] { io.stop(); });
 }
 
@@ -317,6 +317,7 @@ void TcpLink::take_frames() {
   }
   std::memmove(ahead_.data(), ahead_.data() + begin, ahead_end_ - begin);
   ahead_end_ -= begin;
+  if (payload_ != nullptr && !closing_) events_->on_part();
 }
 
 void TcpLink::begin_payload() {

@@ -18,22 +18,22 @@
 
 namespace argosy {
 
-/// What a loop serves until it is done or the transport ends: a link, a listening socket, a
-/// connect.
+/// A link, listening socket or connection attempt that a loop serves until it is done or the
+/// transport ends.
 class TcpMember {
  public:
   virtual ~TcpMember() = default;
-  /// Lets go of socket and events without a word; on the loop's thread.
+  /// Releases socket and events silently; called on the loop's thread.
   virtual void shut() = 0;
 };
 
-/// What one I/O thread runs. Links share it, as they may outlive their transport.
+/// The state of one I/O thread. Links share it, as they may outlive their transport.
 struct TcpLoop : std::enable_shared_from_this<TcpLoop> {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   BufferPool pool;
 
-  // Touched by the loop's thread only.
+  // Used by the loop's thread only.
   std::unordered_set<std::shared_ptr<TcpMember>> members;
   bool ended = false;
 
@@ -43,15 +43,33 @@ struct TcpLoop : std::enable_shared_from_this<TcpLoop> {
   void end();
 };
 
-/// A link over a connected socket. Whoever finds nobody writing writes; what the socket does not
-/// take is written by the loop's thread when it does. Thread safety: full, but start() and shut()
-/// belong to the loop's thread.
+/// A link over a connected socket. The thread that calls send() writes if nobody else is writing;
+/// what the socket does not take, the loop's thread writes later. Thread safety: full, but start()
+/// and shut() belong to the loop's thread. Invariants:
+///
+///   1. One writer. Only the thread that has set writer_ to busy uses writing_, first_ and
+///      first_done_ and writes to the socket. It sets it back to idle when the outbox is empty or a
+///      write has failed, or to waiting, which leaves the rest to the loop's thread. Frames leave
+///      in outbox order.
+///   2. The frames of one thread go out in the order of its send() calls: while any frame is posted
+///      to the loop (posted_ > 0) all later ones are posted too.
+///   3. closing_ changes once, to true. From then on no frame enters the outbox. Whoever changes it
+///      makes finish() run on the loop's thread, which calls on_close exactly once; only shut(),
+///      at the end of the transport, drops the events silently.
+///   4. Events are called on the loop's thread only, never with mutex_ held.
+///   5. An orderly close writes the outbox, shuts down our half and waits for the peer's: closing a
+///      socket with unread input would reset the connection and lose our last frames. No progress
+///      for kLinger ends the wait.
+///   6. The socket is closed once, after hang_up(): there, or by a writer that is still busy.
+///   7. A header alone makes us allocate no more than kUnproven or the largest payload delivered so
+///      far, whichever is larger (or a buffer of the pool that already has the size); beyond that
+///      memory doubles as bytes arrive.
 class TcpLink final : public Link, public TcpMember, public std::enable_shared_from_this<TcpLink> {
  public:
   TcpLink(TcpLoop& loop, asio::ip::tcp::socket socket, std::string peer,
           const LinkOptions& options);
 
-  /// Begins to read; once. No events: closes.
+  /// Starts reading; called once. Null events: closes.
   void start(std::shared_ptr<LinkEvents> events);
 
   void send(OutFrame frame) override;
@@ -67,9 +85,9 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
     FrameHeader header;
     OutFrame frame;
   };
-  enum class Writer { idle, busy, waiting };  // waiting: the loop's thread, for the socket
+  enum class Writer { idle, busy, waiting };  // waiting: for the loop's thread and the socket
   enum class Progress { more, full, broken };
-  enum class Rest { flush, drop };  // what becomes of frames that have not gone out yet
+  enum class Rest { flush, drop };  // of the frames not written yet
 
   void send_now(OutFrame frame);
   Outgoing encode(OutFrame frame) const;
@@ -113,10 +131,10 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   std::atomic<bool> closing_ = false;        // set under the mutex; nothing is sent from then on
   std::atomic<uint64_t> queued_ = 0;         // bytes
   std::atomic<uint64_t> posted_ = 0;         // frames that the loop's thread is to send
-  std::vector<Outgoing> writing_;            // of the one who writes
-  size_t first_ = 0, first_done_ = 0;        // frame of writing_ to go on with, its bytes written
+  std::vector<Outgoing> writing_;            // the writer's
+  size_t first_ = 0, first_done_ = 0;        // next frame of writing_, its bytes written
 
-  // The rest is of the loop's thread; the socket also of a busy writer after hang_up().
+  // Used by the loop's thread only, and the socket by a busy writer after hang_up().
   asio::ip::tcp::socket socket_;
   std::shared_ptr<LinkEvents> events_;
   bool waiting_to_read_ = false;
@@ -124,8 +142,8 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   size_t ahead_end_ = 0;
   FrameHeader header_;
   std::shared_ptr<Buffer> payload_;  // null: a header is next
-  size_t filled_ = 0;                // bytes of the payload that are here
-  size_t largest_ = 0;               // payload so far
+  size_t filled_ = 0;                // bytes of the payload received
+  size_t largest_ = 0;               // payload delivered so far
   asio::steady_timer linger_;
   bool finished_ = false, half_closed_ = false, gone_ = false;
   uint64_t queued_at_linger_ = 0;

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "argosy/base/hash.h"
+#include "argosy/base/mutex.h"
 #include "argosy/base/rng.h"
 #include "argosy/net/transport.h"
 
@@ -26,19 +25,19 @@ constexpr auto kTestDeadline = 60s;  // only a failing test waits that long
 class Log {
  public:
   void change(const std::function<void()>& f) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     f();
     changed_.notify_all();
   }
   /// `done` is called under the lock.
   bool wait(const std::function<bool()>& done) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kTestDeadline, done);
+    const Lock lock(mutex_);
+    return changed_.wait_for(mutex_, kTestDeadline, done);
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
 };
 
 /// One side of a link: writes down what happens, and answers if it is told how.

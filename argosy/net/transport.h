@@ -17,38 +17,39 @@ class Link {
   /// Never blocks. After a close it does nothing. A link whose peer does not read is closed when
   /// more than LinkOptions::max_queued bytes wait: "slow reader".
   virtual void send(OutFrame frame) = 0;
-  /// on_close follows, once, with this reason; what has been sent before still goes out if it can.
+  /// on_close follows once, with this reason. Frames already sent still go out if they can.
   virtual void close(std::string reason) = 0;
   /// The other side's address, for messages.
   virtual const std::string& peer() const = 0;
 };
 
-/// What happens on a link. Calls come one at a time for each link, never inside a call of Link or
-/// Transport, and none after on_close. What on_frame throws is treated like a frame that cannot be
-/// right; the others must not throw.
+/// Receives the events of a link: one at a time, never inside a call of Link or Transport, and none
+/// after on_close. If on_frame throws, the frame counts as invalid; the others must not throw.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
   virtual void on_frame(InFrame frame) = 0;
+  /// A part of a frame has come, and more of it is to come: the peer lives, however slow the way.
+  virtual void on_part() {}
   virtual void on_close(const std::string& reason) = 0;
 };
 
 struct LinkOptions {
-  bool sum_payloads = true;  // send checksums of payloads; those that come are checked
+  bool sum_payloads = true;                 // add checksums; received ones are verified anyway
   uint64_t max_frame = uint64_t{1} << 30;   // bytes of a payload; larger ones close the link
   uint64_t max_queued = uint64_t{1} << 31;  // bytes that wait to be sent
   /// Larger frames are summed and written by a thread of the transport, not by the caller of send.
   uint64_t inline_limit = ~uint64_t{0};
 };
 
-/// Carries frames between processes. A frame that cannot be right (magic, version, sum, length)
-/// closes its link with that reason, and the peer is sent an error frame that says so; others are
-/// not touched. To destroy it, never inside an event, closes everything without a word: when it
-/// returns no event is running, none will come, and all are let go. Links may live on; they do
-/// nothing. Thread safety: full.
+/// Carries frames between processes. An invalid frame (magic, version, sum, length) closes its link
+/// with that reason and sends the peer an error frame; other links are not affected. The destructor
+/// must not run inside an event. It closes everything silently: when it returns no event is
+/// running, none will come, and all handlers are released. Links may live on but do nothing. Thread
+/// safety: full.
 class Transport {
  public:
-  /// The events of a link that was accepted. They are held until on_close has returned.
+  /// Returns the handler of an accepted link, which is kept until on_close has returned.
   using OnAccept = std::function<std::shared_ptr<LinkEvents>(std::shared_ptr<Link>)>;
   /// A link, or null and the reason.
   using OnConnect =
@@ -59,8 +60,8 @@ class Transport {
   virtual Endpoint listen(const Endpoint& at, OnAccept on_accept) = 0;
   /// Takes over a socket that listens already.
   virtual Endpoint listen_fd(int fd, OnAccept on_accept) = 0;
-  /// on_connect comes once, before `within` is over; what it returns gets the link's events (it may
-  /// be null where there is no link).
+  /// Calls on_connect once, within `within`. It returns the link's handler, or null if there is no
+  /// link.
   virtual void connect(const Endpoint& to, Env::Duration within, OnConnect on_connect) = 0;
 };
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cmath>
 
-#include "argosy/graph/rank_sum.h"
+#include "argosy/graph/sum_over_ranks.h"
 #include "argosy/ops/value_support.h"
 
 namespace argosy::ops {

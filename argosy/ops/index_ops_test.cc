@@ -43,12 +43,14 @@ std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>& in, At
   return out;
 }
 
-/// What the op says against these values.
+/// What the op says against these values, behind the line and the op that the builder names.
 std::string data_error(const std::string& op, const std::vector<Tensor>& in, Attrs attrs = {}) {
   try {
     run(op, in, std::move(attrs));
   } catch (const DataError& e) {
-    return e.what();
+    const std::string text = e.what();
+    EXPECT_TRUE(text.starts_with("argosy/ops/index_ops_test.cc:")) << text;
+    return text.substr(text.find("): ") + 3);
   }
   return "accepted";
 }

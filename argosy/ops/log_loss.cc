@@ -1,5 +1,7 @@
 // log_loss(p, label) {epsilon=1e-4}: the loss of a probability p,
-// -label * log(p + epsilon) - (1 - label) * log(1 - p + epsilon), element by element.
+// -label * log(p + epsilon) - (1 - label) * log(1 - p + epsilon), element by element. Labels are 0
+// to 1, soft ones too.
+#include "argosy/ops/label_support.h"
 #include "argosy/ops/value_support.h"
 
 namespace argosy::ops {
@@ -8,6 +10,7 @@ namespace {
 double epsilon_of(const Attrs& attrs) { return attrs.real("epsilon", 1e-4); }
 
 void run(const RunCtx& c) {
+  check_labels(c.in(1));
   const double epsilon = epsilon_of(c.attrs);
   map2(c, [=](auto p, auto z) {
     const auto e = static_cast<decltype(p)>(epsilon);

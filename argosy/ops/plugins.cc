@@ -1,26 +1,24 @@
 // Collects the ops of this folder: every other .cc file here defines std::vector<OpDef> <file>().
-// CMake writes argosy/ops.def from the folder, so a new op is a new file and nothing else. Device
-// kernels are collected from on_device/ in the same way.
+// A new op is a new file and nothing else. Device kernels are collected from on_device/ likewise.
 #include <algorithm>
 
 #include "argosy/base/error.h"
+#include "argosy/base/plugins.h"
 #include "argosy/graph/op.h"
 #include "argosy/ops/on_device/kernel.h"
 
 namespace argosy {
+
+using OpsPlugin = Plugin<std::vector<OpDef>()>;
+using KernelsPlugin = Plugin<std::vector<ops::on_device::DeviceKernel>()>;
+
+#include "argosy/ops.def"
+ARGOSY_COLLECT(ops, OpsPlugin, files_of_ops)
+
 namespace ops {
 
-#define PLUGIN(file) std::vector<OpDef> file();
-#include "argosy/ops.def"
-#undef PLUGIN
-
-namespace on_device {
-
-#define PLUGIN(file) std::vector<DeviceKernel> file();
 #include "argosy/ops/on_device.def"
-#undef PLUGIN
-
-}  // namespace on_device
+ARGOSY_COLLECT(on_device, KernelsPlugin, files_of_kernels)
 
 namespace {
 
@@ -37,15 +35,9 @@ void attach(std::vector<OpDef>& ops, const std::vector<on_device::DeviceKernel>&
 
 std::vector<OpDef> builtin_ops() {
   std::vector<OpDef> all;
-  const auto add = [&](std::vector<OpDef> some) {
-    for (OpDef& op : some) all.push_back(std::move(op));
-  };
-#define PLUGIN(file) add(ops::file());
-#include "argosy/ops.def"
-#undef PLUGIN
-#define PLUGIN(file) ops::attach(all, ops::on_device::file());
-#include "argosy/ops/on_device.def"
-#undef PLUGIN
+  for (const OpsPlugin& plugin : files_of_ops())
+    for (OpDef& op : plugin.make()) all.push_back(std::move(op));
+  for (const KernelsPlugin& plugin : ops::files_of_kernels()) ops::attach(all, plugin.make());
   return all;
 }
 

@@ -1,13 +1,15 @@
 // sigmoid_cross_entropy(x, label): the loss of a logit x, max(x, 0) - x * label + log(1 +
-// exp(-|x|)), element by element; stable for any x.
+// exp(-|x|)), element by element; stable for any x. Labels are 0 to 1, soft ones too.
 #include <cmath>
 
+#include "argosy/ops/label_support.h"
 #include "argosy/ops/value_support.h"
 
 namespace argosy::ops {
 namespace {
 
 void run(const RunCtx& c) {
+  check_labels(c.in(1));
   map2(c, [](auto x, auto z) {
     const auto positive = x > 0 ? x : decltype(x){0};
     return positive - x * z + math::log1p(math::exp(-std::abs(x)));

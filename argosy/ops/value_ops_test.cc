@@ -217,6 +217,15 @@ TEST(CrossEntropy, KnownValuesAndIgnoredRows) {
   EXPECT_FALSE(std::signbit(result("cross_entropy", {p, label})[1]));
 }
 
+TEST(LogLoss, LabelsAreSharesFromZeroToOne) {
+  for (const char* op : {"log_loss", "sigmoid_cross_entropy"}) {
+    const Tensor x = vector_of({0.5F, 0.5F, 0.5F});
+    EXPECT_NO_THROW(run(op, {x, vector_of({0, 0.25F, 1})})) << op;
+    for (const float bad : {2.0F, -1.0F, 1.0001F, kInf, kNan})
+      EXPECT_THROW(run(op, {x, vector_of({0, 1, bad})}), DataError) << op << " " << bad;
+  }
+}
+
 TEST(CrossEntropy, OfAnImpossibleLabelIsFinite) {
   const std::vector<Tensor> in = {Tensor::of<float>({1, 2}, {0, 1}),
                                   Tensor::of<int64_t>({1, 1}, {0})};

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <thread>
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -33,7 +31,7 @@ class Arena::Collapser {
  public:
   void add(std::byte* huge_page) {
     {
-      const std::scoped_lock lock(mutex_);
+      const Lock lock(mutex_);
       waiting_.push_back({huge_page, kTries});
       ++added_;
     }
@@ -51,10 +49,11 @@ class Arena::Collapser {
   static constexpr std::chrono::milliseconds kQuiet{300}, kRest{10};
 
   void run(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
+    const Lock lock(mutex_);
+    while (changed_.wait(mutex_, stop, [&]() REQUIRES(mutex_) { return !waiting_.empty(); })) {
       const size_t before = added_;
-      if (changed_.wait_for(lock, stop, grew_ ? kQuiet : kRest, [&] { return added_ != before; })) {
+      const auto added = [&]() REQUIRES(mutex_) { return added_ != before; };
+      if (changed_.wait_for(mutex_, stop, grew_ ? kQuiet : kRest, added)) {
         grew_ = true;
         continue;
       }
@@ -62,9 +61,11 @@ class Arena::Collapser {
       grew_ = false;
       Page page = waiting_.front();
       waiting_.pop_front();
-      lock.unlock();
-      const bool done = collapse(page);
-      lock.lock();
+      bool done = false;
+      {
+        const Unlocked unlocked(mutex_);
+        done = collapse(page);
+      }
       if (!done) waiting_.push_back(page);
     }
   }
@@ -74,11 +75,11 @@ class Arena::Collapser {
     return madvise(page.start, kHugePage, kCollapse) == 0 || errno != EAGAIN || --page.tries == 0;
   }
 
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Page> waiting_;
-  size_t added_ = 0;
-  bool grew_ = true;  // since the last change
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Page> waiting_ GUARDED_BY(mutex_);
+  size_t added_ GUARDED_BY(mutex_) = 0;
+  bool grew_ GUARDED_BY(mutex_) = true;  // since the last change
   std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }};  // last: ends first
 };
 
@@ -124,4 +125,4 @@ void Arena::map(size_t bytes) {
   if (collapser_ == nullptr) collapser_ = std::make_unique<Collapser>();
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -6,7 +6,7 @@
 
 #include "argosy/base/mutex.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 /// Memory for tables: zeroed pieces that never move and live as long as the arena, on huge pages
 /// where the system has them (the first mapping excepted, so that a small table stays small).
@@ -44,4 +44,4 @@ class Arena {
   std::unique_ptr<Collapser> collapser_ GUARDED_BY(mutex_);
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -4,27 +4,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(500);
-constexpr auto kPing = std::chrono::seconds(1);
 constexpr auto kFirstPause = std::chrono::milliseconds(50);
 constexpr auto kLongestPause = std::chrono::seconds(2);
 constexpr auto kConnect = std::chrono::seconds(2);  // one attempt
 
-double seconds(Env::Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
-KeyLists::KeyLists(const Placement& placement, std::span<const std::vector<Key>> keys)
-    : sets_(keys.size()), parts_(placement.servers * sets_) {
+KeyLists::KeyLists(const Placement& placement, std::span<const std::vector<Key>> keys,
+                   std::span<const RowColumns> columns)
+    : sets_(keys.size()), parts_(placement.servers * sets_), columns_(placement.servers) {
   for (size_t set = 0; set < sets_; ++set) {
     if (placement.servers == 1) {
       parts_[set].keys = keys[set];
@@ -42,30 +39,60 @@ KeyLists::KeyLists(const Placement& placement, std::span<const std::vector<Key>>
       part.places.push_back(place);
     }
   }
+  const ServerShape shape(placement, 0);
+  if (std::ranges::none_of(shape.columns, &ServerShape::Wanted::counts)) return;
+  for (uint32_t server = 0; server < placement.servers; ++server)
+    add_columns(shape, server, columns);
+}
+
+/// Missing columns get the defaults of RowColumns.
+void KeyLists::add_columns(const ServerShape& shape, uint32_t server,
+                           std::span<const RowColumns> columns) {
+  std::vector<uint32_t>& out = columns_[server];
+  for (size_t set = 0; set < sets_; ++set) {
+    const RowColumns given = columns.empty() ? RowColumns{} : columns[set];
+    const size_t n = keys(server, set).size();
+    const auto place = [&](size_t i) {
+      return places(server, set).empty() ? i : places(server, set)[i];
+    };
+    const auto count = [&](size_t i) { return given.counts.empty() ? 1 : given.counts[place(i)]; };
+    if (shape.columns[set].counts)
+      for (size_t i = 0; i < n; ++i) out.push_back(count(i));
+    if (!shape.columns[set].scores) continue;
+    for (size_t i = 0; i < n; ++i)
+      out.push_back(std::bit_cast<uint32_t>(given.shows.empty() ? static_cast<float>(count(i))
+                                                                : given.shows[place(i)]));
+    for (size_t i = 0; i < n; ++i)
+      out.push_back(std::bit_cast<uint32_t>(given.clicks.empty() ? 0.0F : given.clicks[place(i)]));
+  }
 }
 
 /// The link of one attempt to reach a server.
-class PsClient::Events final : public LinkEvents {
+class Client::Events final : public LinkEvents {
  public:
-  Events(std::weak_ptr<PsClient> client, uint32_t server, uint64_t attempt)
+  Events(std::weak_ptr<Client> client, uint32_t server, uint64_t attempt)
       : client_(std::move(client)), server_(server), attempt_(attempt) {}
   void on_frame(InFrame frame) override {
     if (const auto client = client_.lock()) client->on_frame(server_, attempt_, std::move(frame));
+  }
+  void on_part() override {
+    if (const auto client = client_.lock()) client->on_part(server_, attempt_);
   }
   void on_close(const std::string& reason) override {
     if (const auto client = client_.lock()) client->on_close(server_, attempt_, reason);
   }
 
  private:
-  std::weak_ptr<PsClient> client_;
+  std::weak_ptr<Client> client_;
   uint32_t server_;
   uint64_t attempt_;
 };
 
-std::shared_ptr<PsClient> PsClient::make(Env& env, Transport& transport, Placement placement,
-                                         ClientOptions options) {
-  std::shared_ptr<PsClient> client(
-      new PsClient(env, transport, std::move(placement), std::move(options)));
+std::shared_ptr<Client> Client::make(Env& env, Transport& transport, Placement placement,
+                                     ClientOptions options) {
+  if (options.metrics == nullptr) options.metrics = std::make_shared<Metrics>();
+  std::shared_ptr<Client> client(
+      new Client(env, transport, std::move(placement), std::move(options)));
   {
     const Lock lock(client->mutex_);
     for (uint32_t server = 0; server < client->placement_.servers; ++server)
@@ -75,44 +102,36 @@ std::shared_ptr<PsClient> PsClient::make(Env& env, Transport& transport, Placeme
   return client;
 }
 
-PsClient::PsClient(Env& env, Transport& transport, Placement placement, ClientOptions options)
+Client::Client(Env& env, Transport& transport, Placement placement, ClientOptions options)
     : env_(env),
       transport_(transport),
       placement_(std::move(placement)),
       options_(std::move(options)),
       incarnation_(env.random()),
       plan_hash_(placement_.hash()),
-      channels_(placement_.servers) {
+      metrics_(*options_.metrics),
+      channels_(placement_.servers),
+      ticked_(env.now()) {
   check<ConfigError>(options_.servers.size() == placement_.servers, options_.servers.size(),
                      " server addresses for ", placement_.servers, " servers");
   for (uint32_t server = 0; server < placement_.servers; ++server) {
     shapes_.emplace_back(placement_, server);
-    channels_[server].down_since = channels_[server].spoke = env_.now();
+    Channel& channel = channels_[server];
+    channel.down_since = channel.alive = channel.spoke = env_.now();
   }
-  for (size_t i = 0, n = 0; i < placement_.tables.size(); ++i)
-    dense_number_.push_back(placement_.is_sparse(i) ? n : n++);
 }
 
-PsClient::~PsClient() { env_.cancel(timer_); }
+Client::~Client() { env_.cancel(timer_); }
 
-void PsClient::say(const std::string& text) const {
+void Client::say(const std::string& text) const {
   if (options_.log) options_.log(fmt::format("worker {}: {}", options_.worker, text));
 }
 
-std::string PsClient::name(uint32_t server) const {
+std::string Client::name(uint32_t server) const {
   return fmt::format("server {} at {}", server, options_.servers[server].text());
 }
 
-void PsClient::arm_timer() {
-  timer_ = env_.schedule(kTick, [weak = weak_from_this()] {
-    if (const auto client = weak.lock()) {
-      client->tick();
-      client->arm_timer();
-    }
-  });
-}
-
-void PsClient::connect(uint32_t server) {
+void Client::connect(uint32_t server) {
   Channel& channel = channels_[server];
   channel.state = State::connecting;
   const uint64_t attempt = ++channel.attempt;
@@ -126,7 +145,7 @@ void PsClient::connect(uint32_t server) {
       });
 }
 
-void PsClient::connect_later(uint32_t server) {
+void Client::connect_later(uint32_t server) {
   Channel& channel = channels_[server];
   channel.state = State::down;
   channel.link.reset();
@@ -141,9 +160,9 @@ void PsClient::connect_later(uint32_t server) {
   });
 }
 
-std::shared_ptr<LinkEvents> PsClient::connected(uint32_t server, uint64_t attempt,
-                                                std::shared_ptr<Link> link,
-                                                const std::string& error) {
+std::shared_ptr<LinkEvents> Client::connected(uint32_t server, uint64_t attempt,
+                                              std::shared_ptr<Link> link,
+                                              const std::string& error) {
   const Lock lock(mutex_);
   Channel& channel = channels_[server];
   if (channel.attempt != attempt || failure_ != nullptr) {
@@ -157,12 +176,12 @@ std::shared_ptr<LinkEvents> PsClient::connected(uint32_t server, uint64_t attemp
   }
   channel.link = link;
   channel.state = State::greeting;
-  channel.heard = channel.pinged = env_.now();
+  channel.heard = channel.pinged = channel.alive = env_.now();
   send_hello(server);
   return std::make_shared<Events>(weak_from_this(), server, attempt);
 }
 
-void PsClient::send_hello(uint32_t server) {
+void Client::send_hello(uint32_t server) {
   const Channel& channel = channels_[server];
   const std::deque<Pending>& unanswered = channel.unanswered;
   const Hello hello{.job = options_.job,
@@ -174,20 +193,21 @@ void PsClient::send_hello(uint32_t server) {
                     .answered = unanswered.empty() ? sequence_ : unanswered.front().sequence - 1,
                     .restarts = options_.restarts,
                     .step = channel.step,
-                    .milestone = channel.milestone,
-                    .pass = channel.pass,
-                    .paused = channel.paused};
+                    .milestone = channel.known.milestone,
+                    .pass = channel.known.pass,
+                    .paused = channel.known.paused,
+                    .gathered = channel.known.gathered};
   channel.link->send(small_frame(FrameKind::hello, 0, encode(hello)));
 }
 
-void PsClient::on_close(uint32_t server, uint64_t attempt, const std::string& reason) {
+void Client::on_close(uint32_t server, uint64_t attempt, const std::string& reason) {
   const Lock lock(mutex_);
   Channel& channel = channels_[server];
   if (channel.attempt != attempt || failure_ != nullptr) return;
   if (channel.state == State::ready) {
-    // A server that lets us in and then cuts every link is as good as gone.
+    // A server that welcomes us and then cuts every link counts as down all the time.
     if (channel.useful) {
-      channel.down_since = env_.now();
+      channel.down_since = channel.alive = env_.now();
       channel.pause = {};
     }
     say(fmt::format("lost {}: {}; connecting again", name(server), reason));
@@ -196,7 +216,12 @@ void PsClient::on_close(uint32_t server, uint64_t attempt, const std::string& re
   connect_later(server);
 }
 
-void PsClient::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
+void Client::on_part(uint32_t server, uint64_t attempt) {
+  const Lock lock(mutex_);
+  if (channels_[server].attempt == attempt) channels_[server].heard = env_.now();
+}
+
+void Client::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
   std::exception_ptr broken;
   try {
     {
@@ -225,7 +250,7 @@ void PsClient::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
   }
 }
 
-void PsClient::take_welcome(uint32_t server, const InFrame& frame) {
+void Client::take_welcome(uint32_t server, const InFrame& frame) {
   Channel& channel = channels_[server];
   const Welcome welcome = decode_welcome(frame);
   check<DataError>(welcome.server == server, name(server), " says it is server ", welcome.server);
@@ -243,9 +268,9 @@ void PsClient::take_welcome(uint32_t server, const InFrame& frame) {
   if (!started_ && std::ranges::all_of(channels_, &Channel::was_ready)) begin_behind_all();
 }
 
-/// A worker that was started again goes on behind what any server has of the process before it. A
-/// server that has less is told by another hello.
-void PsClient::begin_behind_all() {
+/// A restarted worker continues behind the highest sequence that any server has of the earlier
+/// incarnation. Servers that have less are told by another hello.
+void Client::begin_behind_all() {
   started_ = true;
   sequence_ = first_ = std::ranges::max(channels_, {}, &Channel::applied).applied;
   for (uint32_t server = 0; server < channels_.size(); ++server)
@@ -255,30 +280,29 @@ void PsClient::begin_behind_all() {
   early_.clear();
 }
 
-void PsClient::send_all_again(uint32_t server) {
+void Client::send_all_again(uint32_t server) {
   for (Pending& pending : channels_[server].unanswered) send(server, pending, Keys::carried);
-  send_control(server);
+  send_request(server);
 }
 
-void PsClient::take_pong(uint32_t server, const InFrame& frame) {
+void Client::take_pong(uint32_t server, const InFrame& frame) {
   Channel& channel = channels_[server];
   const Pong pong = decode_pong(frame);
   channel.waits_for = pong.waits_for;
   channel.useful = true;
   if (channel.state != State::ready) return;
   if (pong.applied < first_) send_hello(server);
-  // Whatever was sent before the ping has come, or is lost, and so are answers sent before the
-  // pong. An exchange that the server holds is neither.
+  // Links are ordered: an exchange sent before the ping has arrived or is lost, and so is a reply
+  // sent before the pong. An exchange that the server still holds is not sent again.
   for (Pending& pending : channel.unanswered) {
     if (pending.sent >= channel.pinged) break;
     if (pong.received < pending.sequence || pong.applied >= pending.sequence)
       send(server, pending, Keys::carried);
   }
-  if (!channel.controls.empty() && channel.controls.front().sent < channel.pinged)
-    send_control(server);
+  if (!channel.asked.empty() && channel.asked.front().sent < channel.pinged) send_request(server);
 }
 
-void PsClient::exchange(std::shared_ptr<Exchange> exchange) {
+void Client::exchange(std::shared_ptr<Exchange> exchange) {
   std::vector<Pending> parts;
   parts.reserve(shapes_.size());
   for (uint32_t server = 0; server < shapes_.size(); ++server)
@@ -295,8 +319,9 @@ void PsClient::exchange(std::shared_ptr<Exchange> exchange) {
   if (broken != nullptr) exchange->done(broken);
 }
 
-void PsClient::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> parts) {
+void Client::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> parts) {
   const uint64_t sequence = ++sequence_;
+  metrics_.exchanges.add();
   if (exchange->lists != nullptr) exchange->lists->number = sequence;
   const auto missing = std::make_shared<std::atomic<size_t>>(channels_.size());
   for (uint32_t server = 0; server < channels_.size(); ++server) {
@@ -311,11 +336,12 @@ void PsClient::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> p
 }
 
 /// Copies the gradients: the caller's memory is free when exchange() returns.
-PsClient::Pending PsClient::encode_for(uint32_t server, const Exchange& exchange) {
+Client::Pending Client::encode_for(uint32_t server, const Exchange& exchange) {
   const ServerShape& shape = shapes_[server];
   Pending pending;
   ExchangeHead& head = pending.head;
   head.lists = static_cast<uint32_t>(exchange.pushes.size());
+  head.trained = exchange.trained;
   const auto flag = [&](bool on, ExchangeHead::Flag value) { head.flags |= on ? value : 0U; };
   flag(!exchange.dense.empty(), ExchangeHead::kPushDense);
   flag(!exchange.parameters.empty(), ExchangeHead::kPullDense);
@@ -345,12 +371,11 @@ PsClient::Pending PsClient::encode_for(uint32_t server, const Exchange& exchange
   return pending;
 }
 
-void PsClient::take_floats(uint32_t server, const Exchange& exchange, float* to) const {
+void Client::take_floats(uint32_t server, const Exchange& exchange, float* to) const {
   const ServerShape& shape = shapes_[server];
   for (const Slice& slice : placement_.slices)
     if (slice.server == server && !exchange.dense.empty())
-      to = std::copy_n(exchange.dense[dense_number_[slice.table]].data() + slice.begin,
-                       slice.size(), to);
+      to = std::copy_n(exchange.dense[slice.parameter].data() + slice.begin, slice.size(), to);
   for (const Exchange::Push& push : exchange.pushes) {
     for (size_t table = 0; table < shape.dims.size(); ++table) {
       const size_t dim = shape.dims[table], set = shape.sets[table];
@@ -365,18 +390,18 @@ void PsClient::take_floats(uint32_t server, const Exchange& exchange, float* to)
   }
 }
 
-/// Of the pull, by key set; empty if there is none.
-std::vector<size_t> PsClient::key_counts(uint32_t server, const Exchange& exchange) const {
+/// Keys of the pull, by key set; empty if there is none.
+std::vector<size_t> Client::key_counts(uint32_t server, const Exchange& exchange) const {
   std::vector<size_t> counts;
   for (size_t set = 0; exchange.lists != nullptr && set < shapes_[server].key_sets; ++set)
     counts.push_back(exchange.lists->keys(server, set).size());
   return counts;
 }
 
-void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
+void Client::send(uint32_t server, Pending& pending, Keys keys) {
   OutFrame frame{.kind = FrameKind::exchange, .id = pending.sequence, .parts = {}, .owners = {}};
   auto head = std::make_shared<ExchangeHead>(pending.head);
-  // Lists that were never pulled are not known to the server by number.
+  // The server does not know lists by number that were never pulled, or pulled before it started.
   const uint64_t forgotten = channels_[server].forgotten;
   if (std::ranges::any_of(pending.pushed,
                           [&](const auto& lists) { return lists->number <= forgotten; }))
@@ -393,16 +418,23 @@ void PsClient::send(uint32_t server, Pending& pending, Keys keys) {
   if (keys == Keys::carried)
     for (const auto& lists : pending.pushed) add_keys(lists);
   frame.parts.emplace_back(pending.floats->bytes());
+  const auto add_columns = [&](const KeyLists& lists) {
+    if (!lists.columns(server).empty()) frame.parts.push_back(lists.columns(server));
+  };
+  if (pending.exchange->lists != nullptr) add_columns(*pending.exchange->lists);
+  if (keys == Keys::carried)
+    for (const auto& lists : pending.pushed) add_columns(*lists);
   frame.owners.push_back(pending.counts);
   frame.owners.push_back(pending.floats);
   frame.owners.push_back(std::move(head));
   pending.sent = env_.now();
-  for (const auto& part : frame.parts) bytes_sent_ += part.size();
+  for (const auto& part : frame.parts) metrics_.sent.add(part.size());
   channels_[server].link->send(std::move(frame));
 }
 
-void PsClient::take_reply(uint32_t server, const InFrame& frame) {
+void Client::take_reply(uint32_t server, const InFrame& frame) {
   Pending pending;
+  ReplyView view;  // over the frame
   std::shared_lock landing(landing_);
   {
     const Lock lock(mutex_);
@@ -410,31 +442,27 @@ void PsClient::take_reply(uint32_t server, const InFrame& frame) {
     const auto found = std::ranges::find(unanswered, frame.id, &Pending::sequence);
     if (found == unanswered.end()) return;  // the answer to something sent twice
     // Checked before it counts as answered: what does not fit closes the link and comes again.
-    const ReplyView view =
-        parse_reply(frame.payload->bytes(), shapes_[server], !found->exchange->parameters.empty(),
-                    key_counts(server, *found->exchange));
+    view = parse_reply(frame.payload->bytes(), shapes_[server],
+                       !found->exchange->parameters.empty(), key_counts(server, *found->exchange));
     channels_[server].step = std::max(channels_[server].step, view.head.step);
     pending = std::move(*found);
     unanswered.erase(found);
     channels_[server].useful = true;
   }
-  bytes_received_ += frame.payload->size();
-  land(server, pending, frame);
+  metrics_.received.add(frame.payload->size());
+  land(server, pending, view);
   landing.unlock();
   if (--*pending.missing == 0) pending.exchange->done(nullptr);
 }
 
-/// Puts the values where they belong. Servers write to different places.
-void PsClient::land(uint32_t server, const Pending& pending, const InFrame& frame) const {
+/// Copies the values to their spans. Servers write to disjoint places.
+void Client::land(uint32_t server, const Pending& pending, const ReplyView& view) const {
   Exchange& exchange = *pending.exchange;
   const ServerShape& shape = shapes_[server];
-  const ReplyView view = parse_reply(frame.payload->bytes(), shape, !exchange.parameters.empty(),
-                                     key_counts(server, exchange));
   const float* weights = view.dense.data();
   for (const Slice& slice : placement_.slices) {
     if (slice.server != server || view.dense.empty()) continue;
-    std::copy_n(weights, slice.size(),
-                exchange.parameters[dense_number_[slice.table]].data() + slice.begin);
+    std::copy_n(weights, slice.size(), exchange.parameters[slice.parameter].data() + slice.begin);
     weights += slice.size();
   }
   for (size_t table = 0; table < view.rows.size(); ++table) {
@@ -450,7 +478,7 @@ void PsClient::land(uint32_t server, const Pending& pending, const InFrame& fram
       from += dim;
     }
   }
-  const std::scoped_lock lock(figures_mutex_);
+  const Lock lock(staleness_mutex_);
   exchange.step = exchange.step == 0 ? view.head.step : std::min(exchange.step, view.head.step);
   exchange.staleness += view.head.staleness;
   exchange.stale_pushes += pending.pushed.size();
@@ -458,58 +486,45 @@ void PsClient::land(uint32_t server, const Pending& pending, const InFrame& fram
   staleness_.pushes += pending.pushed.size();
 }
 
-void PsClient::control(uint32_t server, Control control, OnResult on_result) {
+void Client::ask(uint32_t server, Request request, OnResult on_result) {
   std::exception_ptr broken;
   {
     const Lock lock(mutex_);
     broken = failure_;
     if (broken == nullptr) {
       Channel& channel = channels_[server];
-      channel.controls.push_back({++channel.last_control, control.line,
-                                  std::make_shared<const std::vector<std::byte>>(encode(control)),
-                                  on_result, env_.now(), env_.now()});
-      if (channel.controls.size() == 1) send_control(server);
+      auto bytes = std::make_shared<const std::vector<std::byte>>(encode(request));
+      channel.asked.push_back({++channel.last_asked, std::move(request), std::move(bytes),
+                               on_result, env_.now(), env_.now()});
+      if (channel.asked.size() == 1) send_request(server);
     }
   }
   if (broken != nullptr) on_result(broken, {});
 }
 
-void PsClient::send_control(uint32_t server) {
+void Client::send_request(uint32_t server) {
   Channel& channel = channels_[server];
-  if (channel.controls.empty() || channel.state != State::ready) return;
-  Asked& first = channel.controls.front();
+  if (channel.asked.empty() || channel.state != State::ready) return;
+  Asked& first = channel.asked.front();
   first.sent = env_.now();
   channel.link->send({FrameKind::control, first.id, {std::span(*first.bytes)}, {first.bytes}});
 }
 
-/// Of what the server has done and would forget if it were started anew.
-void PsClient::note_result(Channel& channel, const std::string& line,
-                           std::span<const std::byte> result) {
-  const std::string text(reinterpret_cast<const char*>(result.data()), result.size());
-  std::istringstream words(line == "standing" ? "milestone " + text : line);
-  std::string verb;
-  uint64_t number = 0;
-  words >> verb >> number;
-  if (verb == "milestone") channel.milestone = std::max(channel.milestone, number);
-  if (verb == "join") channel.pass = std::max(channel.pass, number);
-  if (verb == "join" || verb == "pause") channel.paused = verb == "pause";
-}
-
-void PsClient::take_result(uint32_t server, const InFrame& frame) {
+void Client::take_result(uint32_t server, const InFrame& frame) {
   OnResult on_result;
   {
     const Lock lock(mutex_);
     Channel& channel = channels_[server];
-    if (channel.controls.empty() || channel.controls.front().id != frame.id) return;
+    if (channel.asked.empty() || channel.asked.front().id != frame.id) return;
     check<DataError>(frame.payload->size() > 0, "an empty result");
     const auto bytes = static_cast<const Buffer&>(*frame.payload).bytes();
-    if (bytes[0] == std::byte{0})
-      note_result(channel, channel.controls.front().line, bytes.subspan(1));
-    on_result = std::move(channel.controls.front().on_result);
-    channel.controls.pop_front();
+    const Request& request = channel.asked.front().request;
+    if (bytes[0] == std::byte{0} && request.note) request.note(channel.known, bytes.subspan(1));
+    on_result = std::move(channel.asked.front().on_result);
+    channel.asked.pop_front();
     channel.useful = true;
-    if (!channel.controls.empty()) channel.controls.front().since = env_.now();
-    send_control(server);
+    if (!channel.asked.empty()) channel.asked.front().since = env_.now();
+    send_request(server);
   }
   const auto bytes = static_cast<const Buffer&>(*frame.payload).bytes();
   std::vector<std::byte> result(bytes.begin() + 1, bytes.end());
@@ -518,46 +533,7 @@ void PsClient::take_result(uint32_t server, const InFrame& frame) {
   on_result(std::make_exception_ptr(Error(fmt::format("{}: {}", name(server), why))), {});
 }
 
-/// Pings, cuts silent links, gives up, and speaks of long waits.
-void PsClient::tick() {
-  std::exception_ptr broken;
-  {
-    const Lock lock(mutex_);
-    if (failure_ != nullptr) return;
-    const Env::Time now = env_.now();
-    for (uint32_t server = 0; server < channels_.size(); ++server) {
-      Channel& channel = channels_[server];
-      const bool up = channel.state == State::ready || channel.state == State::greeting;
-      if (up && now - channel.heard > options_.quiet) {
-        channel.link->close(fmt::format("silent for {:g} s", seconds(options_.quiet)));
-        continue;
-      }
-      if (up && now - channel.pinged >= kPing) {
-        channel.pinged = now;
-        if (channel.state == State::ready)
-          channel.link->send(small_frame(FrameKind::ping, 0, {}));
-        else
-          send_hello(server);
-      }
-      if (channel.state != State::ready) {
-        const Env::Duration limit = channel.was_ready ? options_.give_up : options_.connect_within;
-        if (now - channel.down_since > limit)
-          broken = std::make_exception_ptr(
-              IoError(fmt::format("{} {} for {:g} s: {}", name(server),
-                                  channel.was_ready ? "is lost" : "cannot be reached",
-                                  seconds(limit), channel.trouble)));
-      }
-      const auto since = waits_since(channel);
-      if (!since || now - std::max(*since, channel.spoke) < options_.patience) continue;
-      channel.spoke = now;
-      const std::string& why = channel.state == State::ready ? channel.waits_for : channel.trouble;
-      say(fmt::format("waits for {}{}{}", name(server), why.empty() ? "" : ": ", why));
-    }
-  }
-  if (broken != nullptr) fail_all(broken);
-}
-
-void PsClient::fail_all(std::exception_ptr why) {
+void Client::fail_all(std::exception_ptr why) {
   std::vector<std::shared_ptr<Exchange>> exchanges;
   std::vector<OnResult> results;
   std::vector<std::shared_ptr<Link>> links;
@@ -571,10 +547,9 @@ void PsClient::fail_all(std::exception_ptr why) {
       for (Pending& pending : channel.unanswered)
         if (std::ranges::find(exchanges, pending.exchange) == exchanges.end())
           exchanges.push_back(pending.exchange);
-      for (Asked& asked : channel.controls) results.push_back(std::move(asked.on_result));
+      for (Asked& each : channel.asked) results.push_back(std::move(each.on_result));
       channel.unanswered.clear();
-      channel.controls.clear();
-
+      channel.asked.clear();
       if (channel.link != nullptr) links.push_back(channel.link);
       channel.link.reset();
     }
@@ -585,6 +560,6 @@ void PsClient::fail_all(std::exception_ptr why) {
   for (const OnResult& on_result : results) on_result(why, {});
 }
 
-void PsClient::close() { fail_all(std::make_exception_ptr(IoError("the client was closed"))); }
+void Client::close() { fail_all(std::make_exception_ptr(IoError("the client was closed"))); }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
@@ -13,30 +12,33 @@
 
 #include "argosy/base/env.h"
 #include "argosy/base/mutex.h"
+#include "argosy/net/tolerance.h"
 #include "argosy/net/transport.h"
 #include "argosy/ps/placement.h"
+#include "argosy/ps/ps_metrics.h"
+#include "argosy/ps/verbs.h"
 #include "argosy/ps/wire.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 struct ClientOptions {
   std::vector<Endpoint> servers;
   uint32_t worker = 0, workers = 1;
-  std::string job = {};
+  std::string job = "default";
   uint32_t restarts = 0;  // how often this process has been started again
-  uint32_t inflight = 8;  // exchanges whose key lists are kept
-  Env::Duration connect_within = std::chrono::seconds(60);  // all servers, at the start
-  Env::Duration give_up = std::chrono::seconds(30);         // on a server that was lost
-  Env::Duration quiet = std::chrono::seconds(10);    // a link without a frame is cut after this
-  Env::Duration patience = std::chrono::seconds(5);  // a wait that is longer is spoken of
+  uint32_t inflight = 8;  // exchanges whose key lists a server keeps
+  Tolerance tolerance = {};
+  Env::Duration away = {};  // how long a lost server may take to be restarted
   std::function<void(const std::string&)> log = {};
+  std::shared_ptr<Metrics> metrics = {};  // of the process; none: the client has its own
 };
 
 /// The keys of one batch, each with its server.
 class KeyLists {
  public:
-  /// `keys` by key set; each key comes once in its set.
-  KeyLists(const Placement& placement, std::span<const std::vector<Key>> keys);
+  /// `keys` by key set, without duplicates; `columns` by key set too, or none.
+  KeyLists(const Placement& placement, std::span<const std::vector<Key>> keys,
+           std::span<const RowColumns> columns = {});
 
   std::span<const Key> keys(uint32_t server, size_t set) const {
     return parts_[server * sets_ + set].keys;
@@ -45,6 +47,10 @@ class KeyLists {
   std::span<const uint32_t> places(uint32_t server, size_t set) const {
     return parts_[server * sets_ + set].places;
   }
+  /// Side columns as they are sent, of the key sets that have any.
+  std::span<const std::byte> columns(uint32_t server) const {
+    return std::as_bytes(std::span(columns_[server]));
+  }
   uint64_t number = 0;  // of the exchange that pulls them; 0: none does
 
  private:
@@ -52,78 +58,102 @@ class KeyLists {
     std::vector<Key> keys;
     std::vector<uint32_t> places;
   };
+  void add_columns(const ServerShape& shape, uint32_t server, std::span<const RowColumns> columns);
+
   size_t sets_;
-  std::vector<Part> parts_;  // by server, then by key set
+  std::vector<Part> parts_;                     // by server, then by key set
+  std::vector<std::vector<uint32_t>> columns_;  // by server: values of 4 bytes
 };
 
-/// What happens between a worker and all servers in one go: the pushes are applied, then the pulls
-/// answered. Belongs to the client from exchange() until done is called.
+/// One round trip of a worker to all its servers: each applies the pushes, then answers the pulls.
+/// The client owns it from exchange() until it calls done.
 struct Exchange {
-  // What to push; looked at only during the call of exchange():
+  // Pushed. The spans need to live only until exchange() returns:
   struct Push {
     std::shared_ptr<const KeyLists> lists;      // of an earlier exchange, or of none
-    std::vector<std::span<const float>> grads;  // by sparse table, by place
+    std::vector<std::span<const float>> grads;  // by table, by place
   };
   std::vector<Push> pushes = {};
-  std::vector<std::span<const float>> dense = {};  // gradients by dense table; none: no push
+  std::vector<std::span<const float>> dense = {};  // gradients by parameter; none: no push
   bool ends_step = false;
+  Trained trained = {};  // progress of this worker, these pushes included
 
-  // What to pull, and where it goes:
+  // Pulled, into these spans:
   std::shared_ptr<KeyLists> lists = {};           // null: no rows
-  std::vector<std::span<float>> rows = {};        // by sparse table
-  std::vector<std::span<float>> parameters = {};  // by dense table; none: not pulled
+  std::vector<std::span<float>> rows = {};        // by table
+  std::vector<std::span<float>> parameters = {};  // by parameter; none: not pulled
   bool inference = false;                         // make no rows, leave no lists
 
-  /// With the error, or null. Called by a thread of the transport.
+  /// Called once, on any thread, with the error or null.
   std::function<void(std::exception_ptr)> done = {};
 
   // Once done:
-  uint64_t step = 0;  // the earliest of the servers' steps at which values were read
+  uint64_t step = 0;  // the lowest step at which a server read the values
   uint64_t staleness = 0, stale_pushes = 0;
 };
 
-/// What a worker has wanted for the longest time from a server that owes it something.
+/// The oldest thing that a server still owes this worker.
 struct ClientWait {
   uint32_t server = 0;
-  std::string what = {};  // "exchange 912: rows of emb", "gather figures of an epoch"
+  std::string what = {};  // "exchange 912: rows of emb", "gather metrics of an epoch"
   Env::Time since = {};
 };
 
-/// A worker's side of all its servers. Exchanges go out in the order of the calls, one frame to
-/// each server; what was sent and not answered is sent again over a new link, and applied once.
-/// A server that stays away for too long ends the client: everything fails with an IoError that
-/// names it. A state machine, as PsServer. Thread safety: full.
-class PsClient : public std::enable_shared_from_this<PsClient> {
+/// A worker's connections to all its servers. Exchanges go out in the order of the calls, one frame
+/// to each server; what is unanswered when a link breaks is sent again over the next, and applied
+/// once. The client fails for good, every call with an IoError that names the server, when one is
+/// dead (nobody accepts at its address for `quiet` or `away`, whichever is longer) or has not been
+/// ready for `give_up`: it has never come, or it accepts connections and stays silent. A state
+/// machine driven by links and timers, like Server. Thread safety: full. Invariants:
+///
+///   1. Numbers. submit() gives every exchange the next sequence, the same at all servers. None is
+///      given before every server has sent a welcome: a restarted worker continues behind the
+///      highest sequence that any server has of its earlier incarnations (first_), and exchanges
+///      wait in early_ until then.
+///   2. Channel::unanswered holds, in sequence order, what this server has not answered. It is
+///      emptied by replies and by failure only, never by a lost link.
+///   3. A link carries only hellos before its first welcome. Every welcome makes the channel send
+///      all of `unanswered` and the first verb again, in order. Other retries follow a pong: what
+///      was sent before its ping and has not arrived there, or was applied there without a reply
+///      arriving here, and a verb sent before it. The server's ledger drops duplicates.
+///   4. A push names its list by the sequence of the exchange that pulled it. Retries carry the
+///      keys too, and so do pushes of lists that were never pulled or that died with an earlier
+///      server process (Channel::forgotten).
+///   5. At most one verb per server is on the wire: the front of Channel::asked.
+///   6. Events of a link are ignored once Channel::attempt has moved on to the next.
+///   7. Every done and every on_result is called exactly once, without mutex_ held. Once done has
+///      been called nobody writes to the exchange's spans: replies are copied under landing_
+///      (shared), and a failure takes it exclusively before it reports.
+///   8. failure_ is set once. From then on there are no links and nothing is pending.
+class Client : public std::enable_shared_from_this<Client> {
  public:
   using Done = std::function<void(std::exception_ptr)>;
   using OnResult = std::function<void(std::exception_ptr, std::vector<std::byte> result)>;
 
   /// Begins to connect. The transport must end before the environment does.
-  static std::shared_ptr<PsClient> make(Env& env, Transport& transport, Placement placement,
-                                        ClientOptions options);
-  ~PsClient();
-  PsClient(const PsClient&) = delete;
-  PsClient& operator=(const PsClient&) = delete;
+  static std::shared_ptr<Client> make(Env& env, Transport& transport, Placement placement,
+                                      ClientOptions options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
   void exchange(std::shared_ptr<Exchange> exchange);
-  /// A verb of PsServer; those for one server are performed one after the other.
-  void control(uint32_t server, Control control, OnResult on_result);
-  /// Cuts the links; what is under way fails.
+  /// Sends a verb. A server performs the verbs of one worker in order, one at a time.
+  void ask(uint32_t server, Request request, OnResult on_result);
+  /// Closes the links. Whatever is still unanswered fails.
   void close();
 
-  /// One for each server that owes something, or that is not linked. Nobody waits for long because
-  /// of this call.
+  /// One for each server that owes an answer or has no link. Cheap: it never blocks the client.
   std::vector<ClientWait> waits() const;
-  /// Exchanges that some server has not answered.
+  /// Exchanges that at least one server has not answered yet.
   size_t under_way() const;
-  /// Of all pushes so far: the steps from their pulls to them, added up.
+  /// Steps between pull and push, summed over all pushes so far.
   struct Staleness {
     uint64_t steps = 0, pushes = 0;
   };
   Staleness staleness() const;
-  /// Payloads of exchanges and their answers so far.
-  uint64_t bytes_sent() const { return bytes_sent_; }
-  uint64_t bytes_received() const { return bytes_received_; }
+  const std::shared_ptr<Metrics>& metrics() const { return options_.metrics; }
+  const ClientMetrics& counts() const { return metrics_; }
   const Placement& placement() const { return placement_; }
   const ClientOptions& options() const { return options_; }
 
@@ -137,11 +167,11 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
     ExchangeHead head;
     std::vector<std::shared_ptr<const KeyLists>> pushed;
     std::shared_ptr<Buffer> counts, floats;
-    Env::Time since, sent;  // sent: the last time
+    Env::Time since, sent;  // sent: most recently
   };
   struct Asked {
     uint64_t id = 0;
-    std::string line;
+    Request request;
     std::shared_ptr<const std::vector<std::byte>> bytes;
     OnResult on_result;
     Env::Time since, sent;
@@ -150,28 +180,30 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   struct Channel {
     State state = State::down;
     std::shared_ptr<Link> link;
-    uint64_t attempt = 0;  // events of older links are ignored
+    uint64_t attempt = 0;  // numbers the links; events of older ones are ignored
     Env::Duration pause{};
-    Env::Time down_since, heard, spoke, pinged;
+    Env::Time down_since, alive, heard, spoke, pinged;  // alive: last accepted connection
     bool was_ready = false;
-    bool useful = false;       // something has come after the welcome of this link
+    bool useful = false;       // this link has delivered more than the welcome
     uint64_t incarnation = 0;  // of the server's process
-    uint64_t forgotten = 0;    // key lists up to this one were those of an earlier process
-    uint64_t applied = 0;      // of this worker, as the first welcome said
-    // What a server that is started anew has to be told, as in Hello:
-    uint64_t step = 0, milestone = 0, pass = 0;
-    bool paused = false;
+    uint64_t forgotten = 0;    // key lists up to this one died with an earlier process
+    uint64_t applied = 0;      // last exchange applied, by the first welcome
+    // A restarted server is told these:
+    uint64_t step = 0;
+    KnownOfServer known;
     std::string trouble;  // the last one
     std::string waits_for;
     std::deque<Pending> unanswered;
-    std::deque<Asked> controls;  // the first has been sent
-    uint64_t last_control = 0;
+    std::deque<Asked> asked;  // only the front one has been sent
+    uint64_t last_asked = 0;
   };
-  PsClient(Env& env, Transport& transport, Placement placement, ClientOptions options);
+  Client(Env& env, Transport& transport, Placement placement, ClientOptions options);
   void say(const std::string& text) const;
   std::string name(uint32_t server) const;
   void arm_timer();
   void tick();
+  void leave_out(Env::Duration time) REQUIRES(mutex_);
+  std::string is_over_with(uint32_t server, Env::Time now) const REQUIRES(mutex_);
   std::optional<Env::Time> waits_since(const Channel& channel) const REQUIRES(mutex_);
   std::string words_of(uint32_t server, const Pending& pending) const;
   void connect(uint32_t server) REQUIRES(mutex_);
@@ -179,23 +211,22 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   std::shared_ptr<LinkEvents> connected(uint32_t server, uint64_t attempt,
                                         std::shared_ptr<Link> link, const std::string& error);
   void send_hello(uint32_t server) REQUIRES(mutex_);
+  void on_part(uint32_t server, uint64_t attempt);
   void on_frame(uint32_t server, uint64_t attempt, InFrame frame);
   void on_close(uint32_t server, uint64_t attempt, const std::string& reason);
   void take_welcome(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
   void begin_behind_all() REQUIRES(mutex_);
-  static void note_result(Channel& channel, const std::string& line,
-                          std::span<const std::byte> result);
   void take_reply(uint32_t server, const InFrame& frame);
   void take_result(uint32_t server, const InFrame& frame);
   void take_pong(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
-  void land(uint32_t server, const Pending& pending, const InFrame& frame) const;
+  void land(uint32_t server, const Pending& pending, const ReplyView& view) const;
   Pending encode_for(uint32_t server, const Exchange& exchange);
   void take_floats(uint32_t server, const Exchange& exchange, float* to) const;
   std::vector<size_t> key_counts(uint32_t server, const Exchange& exchange) const;
   void submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> parts) REQUIRES(mutex_);
   enum class Keys : uint8_t { named, carried };
   void send(uint32_t server, Pending& pending, Keys keys) REQUIRES(mutex_);
-  void send_control(uint32_t server) REQUIRES(mutex_);
+  void send_request(uint32_t server) REQUIRES(mutex_);
   void send_all_again(uint32_t server) REQUIRES(mutex_);
   void fail_all(std::exception_ptr why);
 
@@ -205,12 +236,11 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
   const ClientOptions options_;
   const uint64_t incarnation_, plan_hash_;
   std::vector<ServerShape> shapes_;
-  std::vector<size_t> dense_number_;  // by table: which of the dense ones it is
   BufferPool buffers_;
-  std::atomic<uint64_t> bytes_sent_ = 0, bytes_received_ = 0;
-  mutable std::mutex figures_mutex_;  // of exchanges
-  mutable Staleness staleness_;       // guarded by it
-  std::shared_mutex landing_;         // held shared while answers are put where they belong
+  ClientMetrics metrics_;
+  mutable Mutex staleness_mutex_;
+  mutable Staleness staleness_ GUARDED_BY(staleness_mutex_);
+  std::shared_mutex landing_;  // held shared while a reply is copied to its spans
   mutable Mutex mutex_;
   std::vector<Channel> channels_ GUARDED_BY(mutex_);
   bool started_ GUARDED_BY(mutex_) = false;  // all servers have been reached
@@ -218,11 +248,12 @@ class PsClient : public std::enable_shared_from_this<PsClient> {
     std::shared_ptr<Exchange> exchange;
     std::vector<Pending> parts;
   };
-  std::vector<Early> early_ GUARDED_BY(mutex_);  // exchanges until then
+  std::vector<Early> early_ GUARDED_BY(mutex_);  // exchanges submitted before that
   uint64_t sequence_ GUARDED_BY(mutex_) = 0;
-  uint64_t first_ GUARDED_BY(mutex_) = 0;  // exchanges up to here were an earlier process'
+  uint64_t first_ GUARDED_BY(mutex_) = 0;  // last sequence of the previous incarnation
   std::exception_ptr failure_ GUARDED_BY(mutex_);
+  Env::Time ticked_ GUARDED_BY(mutex_);
   Env::TimerId timer_ = 0;
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -12,7 +12,7 @@
 #include "argosy/ps/server.h"
 #include "argosy/ps/test_exchanges.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -22,8 +22,8 @@ class ServerAt {
  public:
   ServerAt(Env& env, const Placement& placement, uint32_t index, const Endpoint& at,
            std::function<void(const std::string&)> log, bool sync = false)
-      : server_(PsServer::make(
-            env, placement, {.index = index, .workers = 1, .sync = sync, .log = std::move(log)})) {
+      : server_(Server::make(env, placement,
+                             {.index = index, .workers = 1, .sync = sync, .log = std::move(log)})) {
     open(at);
   }
   /// Every link breaks; the server and what it holds stay.
@@ -43,14 +43,10 @@ class ServerAt {
     }
   }
   const Endpoint& at() const { return at_; }
-  float weight(Key key) {
-    std::vector<float> row(kTestDim);
-    server_->sparse_tables()[0]->pull_existing(std::vector<Key>{key}, row);
-    return row[0];
-  }
+  float weight(Key key) { return peek(server_->shard().table(0), std::vector<Key>{key})[0]; }
 
  private:
-  std::shared_ptr<PsServer> server_;
+  std::shared_ptr<Server> server_;
   std::unique_ptr<Transport> transport_;
   Endpoint at_;
 };
@@ -73,7 +69,7 @@ class PsClientTest : public testing::Test {
 
 TEST_F(PsClientTest, AServerMayComeLater) {
   ClientOptions patient = options({vacant()});
-  patient.patience = 50ms;
+  patient.tolerance.patience = 50ms;
   BusyWorker worker(*env_, placement_, patient);
   EXPECT_TRUE(log_.has({"worker 0: waits for server 0 at " + patient.servers[0].text() + ": "}));
   const ServerAt server = serve(patient.servers[0]);
@@ -84,7 +80,7 @@ TEST_F(PsClientTest, NothingIsSentBeforeAllServersAreThere) {
   placement_ = adding_placement(2);
   const ServerAt first = serve();
   ClientOptions patient = options({first.at(), vacant()});
-  patient.patience = 50ms;
+  patient.tolerance.patience = 50ms;
   BusyWorker worker(*env_, placement_, patient);
   EXPECT_TRUE(log_.has({"waits for server 1 at "}));
   EXPECT_EQ(worker.answered(), 0);
@@ -134,19 +130,19 @@ TEST_F(PsClientTest, AServerThatWasStartedAnewIsSentTheKeysOfListsItCannotKnow) 
   servers[holder].reset();
   servers[holder].emplace(serve(at[holder], holder));
   BusyWorker* const stopped = &worker;
-  EXPECT_EQ(text_of(call(stopped->client(), {"shrink 9"}, holder)), "0");
+  EXPECT_EQ(call(stopped->client(), verbs::Shrink{9}, holder).erased, 0U);
 }
 
 TEST_F(PsClientTest, AServerThatIsGoneForGoodFailsEverythingWithItsName) {
   std::optional<ServerAt> server(serve());
   const Endpoint at = server->at();
   ClientOptions hasty = options({at});
-  hasty.give_up = 300ms;
+  hasty.tolerance.quiet = 300ms;
   BusyWorker worker(*env_, placement_, hasty);
   ASSERT_TRUE(worker.goes_on());
   server.reset();
   const auto gone = Clock::now();
-  auto first = ask(worker.client(), {"stats"}), second = ask(worker.client(), {"dense"});
+  auto first = ask(worker.client(), verbs::Stats{}), second = ask(worker.client(), verbs::Stats{});
   const std::string words = "server 0 at " + at.text() + " is lost for 0.3 s: ";
   EXPECT_NE(worker.error().find("IoError: " + words), std::string::npos) << worker.error();
   for (auto* answer : {&first, &second}) {
@@ -155,7 +151,7 @@ TEST_F(PsClientTest, AServerThatIsGoneForGoodFailsEverythingWithItsName) {
   }
   EXPECT_LT(Clock::now() - gone, 20s);  // and 1 s where there is nothing else to do
   // What comes later fails at once.
-  EXPECT_NE(message_of<IoError>([&] { call(worker.client(), {"stats"}); }).find(words),
+  EXPECT_NE(message_of<IoError>([&] { call(worker.client(), verbs::Stats{}); }).find(words),
             std::string::npos);
   const auto exchange = std::make_shared<Exchange>();
   EXPECT_NE(
@@ -165,7 +161,7 @@ TEST_F(PsClientTest, AServerThatIsGoneForGoodFailsEverythingWithItsName) {
 
 TEST_F(PsClientTest, AServerThatIsNeverReachedIsGivenUp) {
   ClientOptions hasty = options({vacant()});
-  hasty.connect_within = 300ms;
+  hasty.tolerance.give_up = 300ms;
   BusyWorker worker(*env_, placement_, hasty);
   EXPECT_NE(worker.error().find("IoError: server 0 at " + hasty.servers[0].text() +
                                 " cannot be reached for 0.3 s: "),
@@ -191,8 +187,7 @@ class Impostor {
 TEST_F(PsClientTest, AServerThatAcceptsAndSaysNothingIsGivenUp) {
   const Impostor silent;
   ClientOptions hasty = options({silent.at});
-  hasty.connect_within = 1s;
-  hasty.quiet = 300ms;
+  hasty.tolerance = {.quiet = 300ms, .give_up = 1s};
   BusyWorker worker(*env_, placement_, hasty);
   const std::string error = worker.error();
   EXPECT_NE(error.find(" cannot be reached for 1 s: silent for 0.3 s"), std::string::npos) << error;
@@ -206,7 +201,7 @@ TEST_F(PsClientTest, AServerThatWelcomesAndCutsEveryLinkIsGivenUp) {
       link.send(text_frame(FrameKind::error, 0, "I cannot take this"));
   });
   ClientOptions hasty = options({cutter.at});
-  hasty.give_up = 1s;
+  hasty.tolerance.give_up = 1s;
   BusyWorker worker(*env_, placement_, hasty);
   const std::string error = worker.error();
   EXPECT_NE(error.find("IoError: server 0 at " + cutter.at.text() +
@@ -219,7 +214,7 @@ TEST_F(PsClientTest, AServerThatIsAnotherOneIsNotTalkedTo) {
   placement_ = adding_placement(2);
   const ServerAt first = serve(), second = serve({"127.0.0.1", 0}, 1);
   ClientOptions hasty = options({second.at(), first.at()});
-  hasty.connect_within = 300ms;
+  hasty.tolerance.give_up = 300ms;
   BusyWorker worker(*env_, placement_, hasty);
   EXPECT_NE(worker.error().find(" says it is server "), std::string::npos) << worker.error();
 }
@@ -230,7 +225,7 @@ TEST_F(PsClientTest, ARefusalForGoodIsAConfigErrorAtOnce) {
   other.job = "other";
   const auto start = Clock::now();
   BusyWorker worker(*env_, placement_, other);
-  auto answer = ask(worker.client(), {"stats"});
+  auto answer = ask(worker.client(), verbs::Stats{});
   const std::string words = "server 0 at " + server.at().text() + " refuses: job 'other'";
   EXPECT_NE(worker.error().find("ConfigError: " + words), std::string::npos) << worker.error();
   EXPECT_NE(message_of<ConfigError>([&] { answer.get(); }).find(words), std::string::npos);
@@ -255,7 +250,7 @@ TEST_F(PsClientTest, BytesThatAreNoAnswersBreakTheLinkAndNothingElse) {
     link.send({FrameKind::pong, 0, {*bytes}, {bytes}});
   });
   ClientOptions hasty = options({babbler.at});
-  hasty.give_up = 1s;
+  hasty.tolerance.give_up = 1s;
   BusyWorker worker(*env_, placement_, hasty);
   EXPECT_TRUE(log_.has({"lost server 0 at " + babbler.at.text() + ": reply: "})) << log_.text();
   EXPECT_NE(worker.error().find("is lost for 1 s: reply: "), std::string::npos) << worker.error();
@@ -264,4 +259,4 @@ TEST_F(PsClientTest, BytesThatAreNoAnswersBreakTheLinkAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -1,8 +1,8 @@
 #include "argosy/ps/entry.h"
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 // Counts are kept as floats, which hold whole numbers exactly up to here.
@@ -24,6 +24,12 @@ Entry::Entry(std::string_view text) {
     kind_ = Kind::probability;
   } else if (call.name() == "show_click") {
     call.expect("entry", 2, {"show", "click"});
+    const std::vector<std::string> words = call.words();
+    show_ = call.word("show", words.empty() ? "" : words[0]);
+    click_ = call.word("click", words.size() < 2 ? "" : words[1]);
+    check<ConfigError>(
+        show_.empty() == click_.empty(), "'", text,
+        "': expected the names of two inputs, or none: each occurrence is a show then");
     kind_ = Kind::show_click;
   } else {
     fail<ConfigError>("'", text, "': no such entry, expected count_filter, probability or ",
@@ -31,4 +37,4 @@ Entry::Entry(std::string_view text) {
   }
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -3,10 +3,10 @@
 #include <cassert>
 #include <vector>
 
+#include "argosy/base/arguments.h"
 #include "argosy/base/isa.h"
-#include "argosy/ps/arguments.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 GradientPolicy::GradientPolicy(std::string_view regularizer, std::string_view clip) {
   if (!regularizer.empty()) {
@@ -57,4 +57,4 @@ void GradientPolicy::apply(std::span<const float> weights, std::span<float> grad
   }
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -4,11 +4,10 @@
 #include <span>
 #include <string_view>
 
-namespace argosy {
+namespace argosy::ps {
 
-/// What happens to a row's gradient before its rule: clip by value, then weight decay, in that
-/// order, as servers and local training both do it. Clip by norm needs the worker's whole gradient
-/// and is done there.
+/// Applied to a gradient before its rule, on servers and in local training alike: clip by value,
+/// then weight decay. Clip by norm needs the whole gradient and happens on the worker.
 class GradientPolicy {
  public:
   /// regularizer: "", "l1(0.01)" or "l2(0.01)"; clip: "", "value(1)" or "value(-1, 2)".
@@ -27,4 +26,4 @@ class GradientPolicy {
   float l1_ = 0, l2_ = 0;
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

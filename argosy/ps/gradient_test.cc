@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 std::vector<float> applied(std::string_view regularizer, std::string_view clip,
@@ -73,4 +73,4 @@ TEST(GradientPolicy, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <vector>
 
+#include "argosy/base/arguments.h"
 #include "argosy/base/hash.h"
-#include "argosy/ps/arguments.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using Value = std::function<double(const RandomStream&, uint64_t)>;
@@ -89,4 +89,4 @@ RandomStream parameter_stream(uint64_t seed, std::string_view name) {
   return RandomStream(seed, hash64(name));
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

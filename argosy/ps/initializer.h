@@ -8,7 +8,7 @@
 
 #include "argosy/base/rng.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 /// First values of a parameter or of a row. Element i depends on the stream and i only, so any
 /// server can fill any part of it:
@@ -33,4 +33,4 @@ class Initializer {
 /// The stream of a dense parameter: depends on (seed, name), never on call order.
 RandomStream parameter_stream(uint64_t seed, std::string_view name);
 
-}  // namespace argosy
+}  // namespace argosy::ps

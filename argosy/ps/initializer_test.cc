@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 std::vector<float> filled(std::string_view text, size_t n,
@@ -129,4 +129,4 @@ TEST(Initializer, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

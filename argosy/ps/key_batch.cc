@@ -1,58 +1,32 @@
 #include "argosy/ps/key_batch.h"
 
-#include <algorithm>
-#include <bit>
+namespace argosy::ps {
 
-namespace argosy {
-
-void KeyBatch::group(std::span<const Key> keys, size_t shards) {
+void KeyBatch::group(std::span<const Key> keys, size_t shards, size_t part, size_t parts) {
+  const uint64_t mask = shards - 1;
   hashes_.resize(keys.size());
-  probes_.resize(keys.size());
-  ends_.assign(shards + 2, 0);
+  begins_.assign(shards + 1, 0);
   for (size_t i = 0; i < keys.size(); ++i) {
     hashes_[i] = RowStore::hash(keys[i]);
-    ++ends_[hashes_[i] % shards + 2];
+    ++begins_[(hashes_[i] & mask) + 1];
   }
-  for (size_t i = 2; i < ends_.size(); ++i) ends_[i] += ends_[i - 1];
+  cursors_.resize(shards);
+  for (size_t shard = 0; shard < shards; ++shard) {
+    const bool taken = shard % parts == part;
+    cursors_[shard] = {begins_[shard], taken ? 1U : 0U};
+    begins_[shard + 1] = begins_[shard] + (taken ? begins_[shard + 1] : 0);
+  }
+  // Keys of other parts all go to a last place that nobody reads: a branch on the part would be
+  // guessed wrong for every other key.
+  const uint32_t nowhere = begins_.back();
+  for (Cursor& cursor : cursors_)
+    if (cursor.step == 0) cursor.at = nowhere;
+  probes_.resize(nowhere + size_t{1});
   for (size_t i = 0; i < keys.size(); ++i) {
-    const uint64_t hash = hashes_[i];
-    probes_[ends_[hash % shards + 1]++] = {hash, static_cast<uint32_t>(i)};
+    Cursor& cursor = cursors_[hashes_[i] & mask];
+    probes_[cursor.at] = {hashes_[i], static_cast<uint32_t>(i)};
+    cursor.at += cursor.step;
   }
 }
 
-KeyBatch::Gradients KeyBatch::merge(std::span<Probe> probes, const float* grads, size_t dim) {
-  const size_t slots = std::bit_ceil(2 * probes.size() + 1);
-  seen_.assign(slots, 0);
-  grads_.resize(probes.size());
-  size_t unique = 0, sums = 0;
-  for (const Probe probe : probes) {
-    const float* const grad = grads + probe.position * dim;
-    size_t slot = (probe.hash >> RowStore::kFreeHashBits) % slots;
-    // Different keys have different hashes.
-    while (seen_[slot] != 0 && probes[seen_[slot] - 1].hash != probe.hash)
-      slot = (slot + 1) % slots;
-    if (seen_[slot] == 0) {
-      probes[unique] = probe;
-      grads_[unique] = grad;
-      seen_[slot] = static_cast<uint32_t>(++unique);
-      continue;
-    }
-    if (sums == 0) {
-      summed_.assign(probes.size(), 0);
-      sums_.resize(std::max(sums_.size(), probes.size() * dim));
-    }
-    const size_t place = seen_[slot] - 1;
-    if (summed_[place] == 0) {
-      float* const sum = sums_.data() + sums;
-      std::copy_n(grads_[place], dim, sum);
-      grads_[place] = sum;
-      summed_[place] = 1;
-      sums += dim;
-    }
-    float* const sum = sums_.data() + (grads_[place] - sums_.data());
-    for (size_t i = 0; i < dim; ++i) sum[i] += grad[i];
-  }
-  return {probes.first(unique), std::span(grads_).first(unique)};
-}
-
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -3,40 +3,33 @@
 #include <span>
 #include <vector>
 
-#include "argosy/base/rows.h"
+#include "argosy/base/key.h"
 #include "argosy/ps/row_store.h"
 
-namespace argosy {
+namespace argosy::ps {
 
-/// The keys of one call, sorted by shard: buffers that are used again from call to call.
+/// The keys of one call, sorted by shard. Its buffers are reused from call to call.
 /// Thread safety: none.
 class KeyBatch {
  public:
-  /// Keys of a shard stay in the caller's order. shards is a power of two.
-  void group(std::span<const Key> keys, size_t shards);
-  std::span<Probe> shard(size_t shard) {
-    return std::span(probes_).subspan(begin(shard), ends_[shard + 1] - begin(shard));
+  /// Takes the keys whose shard is `part` modulo `parts`. Keys of a shard stay in the caller's
+  /// order. shards is a power of two.
+  void group(std::span<const Key> keys, size_t shards, size_t part = 0, size_t parts = 1);
+  size_t size() const { return begins_.back(); }  // keys taken
+  std::span<const Probe> shard(size_t shard) const {
+    return std::span(probes_).subspan(begins_[shard], begins_[shard + 1] - begins_[shard]);
   }
-  /// Where a shard's probes begin, if those of all shards stand in a row.
-  size_t begin(size_t shard) const { return ends_[shard]; }
-
-  /// One probe for each different key of a shard's probes, and the gradient it takes.
-  struct Gradients {
-    std::span<const Probe> probes;
-    std::span<const float* const> grads;
-  };
-  /// Adds up the gradients of equal keys, in the caller's order. Rearranges `probes`; what it
-  /// returns is good until the next call.
-  Gradients merge(std::span<Probe> probes, const float* grads, size_t dim);
+  /// Index of a shard's first probe, with the probes of all shards laid end to end.
+  size_t begin(size_t shard) const { return begins_[shard]; }
 
  private:
+  struct Cursor {
+    uint32_t at, step;  // where a shard's next probe goes
+  };
   std::vector<uint64_t> hashes_;
-  std::vector<Probe> probes_;
-  std::vector<uint32_t> ends_;  // ends_[i]: where shard i begins, once grouped
-  std::vector<uint32_t> seen_;  // hash table of places in probes, + 1
-  std::vector<const float*> grads_;
-  std::vector<uint8_t> summed_;  // by place: grads_ points into sums_
-  std::vector<float> sums_;
+  std::vector<Cursor> cursors_;   // by shard
+  std::vector<Probe> probes_;     // those taken, and one place more
+  std::vector<uint32_t> begins_;  // by shard, and the end of the last
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -11,7 +11,7 @@
 #include "argosy/ps/server.h"
 #include "argosy/ps/test_exchanges.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,16 +51,17 @@ class JobWorker {
         .servers = {}, .worker = number, .workers = spec.workers, .restarts = restarts};
     for (uint32_t s = 0; s < spec.servers; ++s)
       options.servers.push_back({"server" + std::to_string(s), 1});
-    client_ = PsClient::make(simulation.host_env(host_), simulation.host(host_), placement,
-                             std::move(options));
+    client_ = Client::make(simulation.host_env(host_), simulation.host(host_), placement,
+                           std::move(options));
     if (restarts == 0) {
       write_script(0);
       return;
     }
-    client_->control(0, {"standing"}, [this](std::exception_ptr error, const auto& result) {
-      if (failed(error)) return;
-      write_script(std::stoull(text_of(result)));
-    });
+    client_->ask(0, request_of(verbs::Standing{}),
+                 [this](std::exception_ptr error, const auto& result) {
+                   if (failed(error)) return;
+                   write_script(answer_of<verbs::Standing>(result).milestone);
+                 });
   }
 
   bool finished() const { return done_ || crashed_ || !error_.empty(); }
@@ -78,27 +79,27 @@ class JobWorker {
   void write_script(uint64_t standing) {
     const auto add_milestone = [&](uint64_t milestone, const std::string& text = "") {
       if (milestone <= standing) return;
-      script_.push_back([this, milestone, text] { come_to(milestone, text); });
+      script_.emplace_back([this, milestone, text] { come_to(milestone, text); });
     };
     add_milestone(1);
-    if (standing <= 2) script_.push_back([this] { come_to(2, number_ == 0 ? "begin" : ""); });
+    if (standing <= 2) script_.emplace_back([this] { come_to(2, number_ == 0 ? "begin" : ""); });
     add_milestone(3);
     for (int epoch = 1; epoch <= kEpochs; ++epoch) {
       if (trained(epoch) > standing) {
-        script_.push_back([this, epoch] { begin_epoch(epoch); });
-        if (spec_.sync) on_all("join " + std::to_string(epoch));
-        script_.push_back([this] { step(nullptr); });
-        if (spec_.sync) on_all("pause");
-        script_.push_back([this, epoch] { end_epoch(epoch); });
-        add_milestone(trained(epoch), "figures");
+        script_.emplace_back([this, epoch] { begin_epoch(epoch); });
+        if (spec_.sync) on_all(request_of(verbs::Join{static_cast<uint64_t>(epoch)}));
+        script_.emplace_back([this] { step(nullptr); });
+        if (spec_.sync) on_all(request_of(verbs::Pause{static_cast<uint64_t>(epoch)}));
+        script_.emplace_back([this, epoch] { end_epoch(epoch); });
+        add_milestone(trained(epoch), "metrics");
       }
       if (number_ == 0 && saved(epoch) > standing) {
-        on_all("mark");  // stands for a save
-        script_.push_back([this, epoch] { save(epoch); });
+        on_all(request_of(verbs::Mark{}));  // stands for a save
+        script_.emplace_back([this, epoch] { save(epoch); });
       }
       add_milestone(saved(epoch));
     }
-    on_all("leave");
+    on_all(request_of(verbs::Leave{}));
     go_on();
   }
 
@@ -120,25 +121,25 @@ class JobWorker {
     }
     return true;
   }
-  void on_all(const std::string& line) {
-    script_.push_back([this, line] {
+  void on_all(const Request& request) {
+    script_.emplace_back([this, request] {
       missing_ = spec_.servers;
       for (uint32_t server = 0; server < spec_.servers; ++server)
-        client_->control(server, {line}, [this](std::exception_ptr error, const auto&) {
+        client_->ask(server, request, [this](std::exception_ptr error, const auto&) {
           if (!failed(error) && --missing_ == 0) go_on();
         });
     });
   }
   void come_to(uint64_t milestone, const std::string& text) {
-    client_->control(
-        0, {"milestone " + std::to_string(milestone), bytes_of_text(text)},
-        [this, milestone](std::exception_ptr error, const auto& result) {
-          if (failed(error)) return;
-          if (milestone == 2)
-            record_.expect(record_.forgotten || text_of(result).find("begin") != std::string::npos,
-                           host_ + " does not know where to begin");
-          go_on();
-        });
+    client_->ask(0, request_of(verbs::Milestone{milestone, "a place", bytes_of_text(text)}),
+                 [this, milestone](std::exception_ptr error, const auto& result) {
+                   if (failed(error)) return;
+                   if (milestone == 2)
+                     record_.expect(
+                         record_.forgotten || text_of(result).find("begin") != std::string::npos,
+                         host_ + " does not know where to begin");
+                   go_on();
+                 });
   }
 
   void begin_epoch(int epoch) {
@@ -198,7 +199,7 @@ class JobWorker {
   std::vector<std::vector<Key>> keys_{{number_, kShared}};
   std::vector<float> ones_ = std::vector<float>(2 * kTestDim, 1.0F), rows_ = ones_;
   std::vector<float> dense_ones_ = std::vector<float>(kTestDense, 1.0F), parameters_ = dense_ones_;
-  std::shared_ptr<PsClient> client_;
+  std::shared_ptr<Client> client_;
 };
 
 class SimulatedJob {
@@ -255,10 +256,7 @@ class SimulatedJob {
         30min);
   }
   float value(Key key) {
-    std::vector<float> row(kTestDim);
-    servers_[placement_.server_of(key)]->sparse_tables()[0]->pull_existing(std::vector<Key>{key},
-                                                                           row);
-    return row[0];
+    return peek(servers_[placement_.server_of(key)]->shard().table(0), std::vector<Key>{key})[0];
   }
   const JobWorker& worker(uint32_t number) const { return *workers_[number].back(); }
   const Record& record() const { return record_; }
@@ -273,13 +271,12 @@ class SimulatedJob {
   void start_server(uint32_t number) {
     const std::string host = "server" + std::to_string(number);
     servers_[number] =
-        PsServer::make(simulation_.host_env(host), placement_,
-                       {.index = number,
-                        .workers = spec_.workers,
-                        .sync = spec_.sync,
-                        .grace = 20s,
-                        .away = 10min,
-                        .log = [this](const std::string& line) { log_ += line + "\n"; }});
+        Server::make(simulation_.host_env(host), placement_,
+                     {.index = number,
+                      .workers = spec_.workers,
+                      .sync = spec_.sync,
+                      .limits = {.grace = 20s, .away = 10min},
+                      .log = [this](const std::string& line) { log_ += line + "\n"; }});
     simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
   }
 
@@ -289,7 +286,7 @@ class SimulatedJob {
   const Placement placement_;
   std::string log_;
   int coming_ = 0;
-  std::vector<std::shared_ptr<PsServer>> servers_;
+  std::vector<std::shared_ptr<Server>> servers_;
   std::vector<std::vector<std::unique_ptr<JobWorker>>> workers_;  // all processes of each
 };
 
@@ -306,11 +303,11 @@ class Stage {
     const std::string host = "server" + std::to_string(index);
     simulation_.crash(host);
     options_.index = index;
-    servers_[index] = PsServer::make(simulation_.host_env(host), placement_, options_);
+    servers_[index] = Server::make(simulation_.host_env(host), placement_, options_);
     simulation_.host(host).listen({host, 1}, servers_[index]->acceptor());
   }
   /// A process at a host of its own.
-  std::shared_ptr<PsClient> worker(uint32_t number, uint32_t restarts = 0) {
+  std::shared_ptr<Client> worker(uint32_t number, uint32_t restarts = 0) {
     const std::string host = host_of(number, restarts);
     ClientOptions options{.servers = {},
                           .worker = number,
@@ -319,33 +316,37 @@ class Stage {
                           .log = options_.log};
     for (size_t i = 0; i < servers_.size(); ++i)
       options.servers.push_back({"server" + std::to_string(i), 1});
-    return PsClient::make(simulation_.host_env(host), simulation_.host(host), placement_,
-                          std::move(options));
+    return Client::make(simulation_.host_env(host), simulation_.host(host), placement_,
+                        std::move(options));
   }
   void crash(uint32_t number, uint32_t restarts = 0) {
     simulation_.crash(host_of(number, restarts));
   }
-  struct Result {
-    bool there = false;
-    std::string text;
+  template <class V>
+  struct Outcome {
+    bool there = false, failed = false;
+    typename V::Result result;
   };
-  std::shared_ptr<Result> ask(PsClient& client, const std::string& line,
-                              const std::string& bytes = "", uint32_t server = 0) {
-    auto result = std::make_shared<Result>();
-    client.control(server, {line, bytes_of_text(bytes)},
-                   [result](std::exception_ptr error, const std::vector<std::byte>& answer) {
-                     result->there = true;
-                     result->text = error == nullptr ? text_of(answer) : "failed";
-                   });
-    return result;
+  template <class V>
+  std::shared_ptr<Outcome<V>> ask(Client& client, const V& verb) {
+    auto outcome = std::make_shared<Outcome<V>>();
+    client.ask(0, request_of(verb),
+               [outcome](std::exception_ptr error, const std::vector<std::byte>& answer) {
+                 outcome->there = true;
+                 outcome->failed = error != nullptr;
+                 if (!outcome->failed) outcome->result = answer_of<V>(answer);
+               });
+    return outcome;
   }
-  std::string call(PsClient& client, const std::string& line, const std::string& bytes = "") {
-    const auto result = ask(client, line, bytes);
-    EXPECT_TRUE(run_until([&] { return result->there; })) << line << "\n" << log_;
-    return result->text;
+  template <class V>
+  typename V::Result call(Client& client, const V& verb) {
+    const auto outcome = ask(client, verb);
+    EXPECT_TRUE(run_until([&] { return outcome->there; })) << verb.text() << "\n" << log_;
+    EXPECT_FALSE(outcome->failed) << verb.text();
+    return outcome->result;
   }
   /// Pushes ones for a key.
-  bool push(PsClient& client, Key key) {
+  bool push(Client& client, Key key) {
     const std::vector<std::vector<Key>> keys{{key}};
     const std::vector<float> ones(kTestDim, 1.0F);
     auto exchange = std::make_shared<Exchange>();
@@ -356,10 +357,7 @@ class Stage {
     return run_until([&] { return done; });
   }
   float value(Key key) {
-    std::vector<float> row(kTestDim);
-    servers_[placement_.server_of(key)]->sparse_tables()[0]->pull_existing(std::vector<Key>{key},
-                                                                           row);
-    return row[0];
+    return peek(servers_[placement_.server_of(key)]->shard().table(0), std::vector<Key>{key})[0];
   }
   bool run_until(const std::function<bool()>& done) { return simulation_.run_until(done, 10min); }
   /// Lets time pass.
@@ -367,7 +365,7 @@ class Stage {
     simulation_.run_until([] { return false; }, duration);
   }
   const Placement& placement() const { return placement_; }
-  PsServer& server(size_t index = 0) { return *servers_[index]; }
+  Server& server(size_t index = 0) { return *servers_[index]; }
   const std::string& log() const { return log_; }
 
  private:
@@ -378,65 +376,69 @@ class Stage {
   std::string log_;
   Simulation simulation_;
   const Placement placement_;
-  std::vector<std::shared_ptr<PsServer>> servers_;
+  std::vector<std::shared_ptr<Server>> servers_;
 };
 
 bool has(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
+verbs::Milestone at(uint64_t number, const std::string& bytes = "") {
+  return {number, "a place", bytes_of_text(bytes)};
+}
+
 TEST(Milestone, IsKeptForAWorkerThatComesLate) {
-  Stage stage({.workers = 2, .away = 1min});
+  Stage stage({.workers = 2, .limits = {.away = 1min}});
   const auto first = stage.worker(0), second = stage.worker(1);
-  for (const char* milestone : {"milestone 1 begin", "milestone 2 middle"}) {
-    const auto answer = stage.ask(*first, milestone, "mine");
-    EXPECT_TRUE(has(stage.call(*second, milestone, "yours"), "mine"));
+  for (const uint64_t milestone : {1, 2}) {
+    const auto answer = stage.ask(*first, at(milestone, "mine"));
+    EXPECT_EQ(text_of(stage.call(*second, at(milestone, "yours"))), "mineyours");
     ASSERT_TRUE(stage.run_until([&] { return answer->there; }));
-    EXPECT_TRUE(has(answer->text, "yours"));
+    EXPECT_EQ(text_of(answer->result), "mineyours");
   }
   stage.crash(1);
   const auto again = stage.worker(1, 1);
-  EXPECT_EQ(stage.call(*again, "standing"), "2 0");
-  EXPECT_TRUE(has(stage.call(*again, "milestone 2 middle"), "mine"));
-  EXPECT_EQ(stage.call(*again, "milestone 1 begin"), std::string(4, '\0'));  // of nobody
+  EXPECT_EQ(stage.call(*again, verbs::Standing{}).milestone, 2U);
+  EXPECT_EQ(text_of(stage.call(*again, at(2))), "mineyours");
+  EXPECT_TRUE(stage.call(*again, at(1)).parts.empty());  // of nobody
 }
 
 TEST(Milestone, WaitsForTheFirstWorkerOnlyAndForAsLongAsItMayBeAway) {
-  Stage stage({.workers = 3, .grace = 3s, .away = 1min});
+  Stage stage({.workers = 3, .limits = {.grace = 3s, .away = 1min}});
   const auto first = stage.worker(0), second = stage.worker(1), third = stage.worker(2);
-  for (const auto& worker : {first, second, third}) stage.call(*worker, "stats");
+  for (const auto& worker : {first, second, third}) stage.call(*worker, verbs::Stats{});
   stage.crash(2);
-  const auto both = stage.ask(*first, "milestone 1 of two");
-  stage.call(*second, "milestone 1 of two");
+  const auto both = stage.ask(*first, at(1));
+  stage.call(*second, at(1));
   EXPECT_TRUE(has(stage.log(), "worker 2 is taken for dead"));
   stage.crash(0);
-  const auto alone = stage.ask(*second, "milestone 2 of one");
+  const auto alone = stage.ask(*second, at(2));
   stage.pass(50s);
   EXPECT_TRUE(has(stage.log(), "worker 0 is taken for dead"));
   EXPECT_FALSE(alone->there);
   ASSERT_TRUE(stage.run_until([&] { return alone->there; })) << stage.log();
-  EXPECT_TRUE(has(stage.log(), "worker 0 has not come back for 60 s"));
+  EXPECT_TRUE(has(stage.log(), "worker 0 has not come back and is given up"));
 }
 
 TEST(Milestone, IsOverWhereSomebodyIsBeyondIt) {
   Stage stage({.workers = 2});
   const auto first = stage.worker(0), second = stage.worker(1);
-  const auto later = stage.ask(*first, "milestone 7 later");
-  EXPECT_EQ(stage.call(*second, "milestone 3 sooner"), std::string(4, '\0'));
+  const auto later = stage.ask(*first, at(7));
+  EXPECT_TRUE(stage.call(*second, at(3)).parts.empty());
   EXPECT_FALSE(later->there);
-  stage.call(*second, "milestone 7 later");
+  stage.call(*second, at(7));
 }
 
 TEST(Restart, AServerEndsWhenADeadWorkerHasStayedAway) {
-  Stage stage({.workers = 2, .grace = 3s, .away = 1min});
+  Stage stage({.workers = 2, .limits = {.grace = 3s, .away = 1min}});
   const auto first = stage.worker(0), second = stage.worker(1);
-  stage.call(*second, "stats");
+  stage.call(*second, verbs::Stats{});
   stage.crash(1);
-  stage.call(*first, "leave");
+  stage.call(*first, verbs::Leave{});
   stage.pass(55s);
   EXPECT_FALSE(stage.server().done());
   const auto again = stage.worker(1, 1);
-  stage.call(*again, "stats");
+  stage.call(*again, verbs::Stats{});
   stage.pass(2min);
   EXPECT_FALSE(stage.server().done());
   stage.crash(1, 1);
@@ -447,28 +449,29 @@ TEST(Restart, AServerEndsWhenADeadWorkerHasStayedAway) {
 /// Two processes of a worker number their calls alike.
 TEST(Restart, TheResultOfALostProcessIsNotItsSuccessors) {
   std::vector<std::function<void()>> tasks;
-  Stage stage({.workers = 1, .away = 1min, .background = [&](std::function<void()> task) {
-                 tasks.push_back(std::move(task));
-               }});
+  Stage stage(
+      {.workers = 1, .limits = {.away = 1min}, .background = [&](std::function<void()> task) {
+         tasks.push_back(std::move(task));
+       }});
   const auto first = stage.worker(0);
-  stage.ask(*first, "rows rows");
+  stage.ask(*first, verbs::ReadRows{.table = "rows", .from = {}});
   ASSERT_TRUE(stage.run_until([&] { return tasks.size() == 1; }));
   stage.crash(0);
   const auto again = stage.worker(0, 1);
-  const auto shrunk = stage.ask(*again, "shrink 1");
+  const auto shrunk = stage.ask(*again, verbs::Shrink{1});
   ASSERT_TRUE(stage.run_until([&] { return tasks.size() == 2; }));
   tasks[0]();
   stage.pass(5s);
   EXPECT_FALSE(shrunk->there);
   tasks[1]();
   ASSERT_TRUE(stage.run_until([&] { return shrunk->there; }));
-  EXPECT_EQ(shrunk->text, "0");
+  EXPECT_EQ(shrunk->result.erased, 0U);
   tasks.clear();  // they hold the server, which must not outlive the stage
 }
 
 /// One server has forgotten the worker, another has not: both take all that comes.
 TEST(Restart, AWorkerBeginsBehindWhatAnyServerHasOfIt) {
-  Stage stage({.workers = 1, .away = 1min}, 2);
+  Stage stage({.workers = 1, .limits = {.away = 1min}}, 2);
   Key at_first = 1, at_second = 1;
   while (stage.placement().server_of(at_first) != 0) ++at_first;
   while (stage.placement().server_of(at_second) != 1) ++at_second;
@@ -492,15 +495,17 @@ TEST(Restart, AProcessThatWasStartedLaterTakesThePlaceOfTheOneBefore) {
   const auto after = stage.worker(0, 1);
   ASSERT_TRUE(stage.push(*after, 1));
   EXPECT_EQ(stage.value(1), 2.0F);
-  EXPECT_EQ(stage.call(*before, "stats"), "failed");
+  const auto late = stage.ask(*before, verbs::Stats{});
+  ASSERT_TRUE(stage.run_until([&] { return late->there; }));
+  EXPECT_TRUE(late->failed);
 }
 
 TEST(Restart, AServerThatGoesOnFromASaveSaysWhatEachWorkerHasLost) {
   Stage stage({.workers = 1});
   const auto worker = stage.worker(0);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(stage.push(*worker, 1));
-  const ServerMark mark = ServerMark::parse(stage.call(*worker, "mark"));
-  EXPECT_EQ(mark.text(), "4 4");
+  const ServerMark mark = stage.call(*worker, verbs::Mark{});
+  EXPECT_EQ(mark.text(), "4 4 trained 0 0 0");
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stage.push(*worker, 1));
   stage.start_server(0);
   stage.server().goes_on_from(mark, 9);
@@ -510,7 +515,7 @@ TEST(Restart, AServerThatGoesOnFromASaveSaysWhatEachWorkerHasLost) {
                   "the save has 4 of them, 3 are lost; it saw step 7, the save has step 4, 3 steps "
                   "are lost"))
       << stage.log();
-  EXPECT_EQ(stage.call(*worker, "standing"), "9 0");
+  EXPECT_EQ(stage.call(*worker, verbs::Standing{}).milestone, 9U);
 }
 
 struct RestartSeeds : testing::TestWithParam<int> {
@@ -580,4 +585,4 @@ TEST_P(RestartSeeds, ServersThatComeBackHearWhereTheJobStands) {
 INSTANTIATE_TEST_SUITE_P(Restart, RestartSeeds, testing::Range(0, 10));
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -8,7 +8,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 constexpr size_t kSlabBytes = size_t{256} << 10;
@@ -27,7 +27,8 @@ size_t stride_of(size_t floats) {
 
 RowStore::RowStore(size_t floats, Arena& arena)
     : floats_(floats), stride_(stride_of(kKeyFloats + floats)), arena_(arena) {
-  const size_t rows = std::max<size_t>(1, kSlabBytes / (stride_ * sizeof(float)));
+  // Two at least: no row has number 0, and the first must lie in the first slab.
+  const size_t rows = std::max<size_t>(2, kSlabBytes / (stride_ * sizeof(float)));
   slab_bits_ = std::bit_width(rows) - 1;
   directory_.push_back(new (arena_.take(sizeof(Segment))) Segment{});
   directory_[0]->limit = limit_of(0, 0);
@@ -96,6 +97,19 @@ void RowStore::for_each(FunctionRef<void(Key, float*)> visit) const {
   }
 }
 
+size_t RowStore::walk(uint64_t& place, size_t at_most,
+                      FunctionRef<void(Key, const float*)> visit) const {
+  size_t met = 0;
+  for (; place < next_row_ - 1 && met < at_most; ++place) {
+    const float* const floats = row(static_cast<uint32_t>(place + 1));  // row numbers begin at 1
+    const Key key = key_of(floats);
+    if (find(key, hash(key)) != floats) continue;  // erased, its place is not used again yet
+    visit(key, floats);
+    ++met;
+  }
+  return met;
+}
+
 /// The first row whose slot agrees in the bits of the hash: nearly always the key's own.
 float* RowStore::candidate(uint64_t hash) const {
   const Segment& segment = this->segment(hash);
@@ -141,7 +155,7 @@ uint32_t RowStore::new_row() {
   return next_row_++;
 }
 
-/// The same for all hashes that share their first `depth` bits.
+/// Equal for all hashes that share their first `depth` bits.
 uint32_t RowStore::limit_of(uint64_t hash, uint32_t depth) {
   const uint64_t prefix = depth == 0 ? 0 : hash >> (64 - depth);
   return kMinLimit + static_cast<uint32_t>(mix(prefix * 64 + depth) % (kMaxLimit - kMinLimit + 1));
@@ -196,4 +210,4 @@ RowStore::Segment& RowStore::new_sibling(Segment& full, uint64_t hash) {
   return *sibling;
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "argosy/base/function_ref.h"
+#include "argosy/base/key.h"
 #include "argosy/base/rng.h"
-#include "argosy/base/rows.h"
 #include "argosy/ps/arena.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 /// A key on its way to its row: its hash, and its position in the caller's list of keys.
 struct Probe {
@@ -39,7 +39,7 @@ class RowStore {
   float* find(Key key, uint64_t hash) const;
   /// A row of zeros for a key that has none. Throws ConfigError past kMaxRows.
   float* insert(Key key, uint64_t hash);
-  /// The row's place is used again by a later insert.
+  /// A later insert reuses the row's memory.
   void erase(Key key, uint64_t hash);
   size_t size() const { return size_; }
 
@@ -47,7 +47,7 @@ class RowStore {
   /// `floats` of each row are prefetched ahead of their use.
   void find_all(std::span<const Probe> probes, std::span<const Key> keys, size_t floats,
                 std::span<float*> rows) const;
-  /// Of the key and the first `floats` of a row; null: of nothing.
+  /// Prefetches the key and the first `floats` of a row, if there is one.
   static void prefetch(const float* row, size_t floats) {
     if (row == nullptr) return;
     const float* const end = row + floats;
@@ -56,6 +56,10 @@ class RowStore {
   }
   /// In no particular order; the store must not change meanwhile.
   void for_each(FunctionRef<void(Key, float*)> visit) const;
+  /// Visits up to `at_most` rows from `place` on and advances it; returns how many. A walk starts
+  /// at 0 and ends when fewer come. The store may change between calls: a row that stays is visited
+  /// exactly once.
+  size_t walk(uint64_t& place, size_t at_most, FunctionRef<void(Key, const float*)> visit) const;
 
  private:
   static constexpr int kSlotBits = 11, kRowBits = 25;
@@ -105,4 +109,4 @@ class RowStore {
   size_t size_ = 0;
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

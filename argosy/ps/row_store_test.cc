@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 /// The key with this hash: mix() undone.
@@ -83,5 +84,35 @@ TEST(RowStore, ErasedRowsAreGoneAndTheirPlacesUsedAgain) {
   EXPECT_EQ(second[1], 0.0F);
 }
 
+TEST(RowStore, RowsMayBeLargerThanASlab) {
+  for (const size_t floats : {size_t{32} << 10, size_t{64} << 10, size_t{100} << 10}) {
+    Arena arena;
+    RowStore store(floats, arena);
+    for (Key key = 0; key < 5; ++key) {
+      float* const row = store.insert(key, RowStore::hash(key));
+      std::fill_n(row, floats, static_cast<float>(key));
+    }
+    for (Key key = 0; key < 5; ++key) {
+      const float* const row = store.find(key, RowStore::hash(key));
+      ASSERT_NE(row, nullptr);
+      EXPECT_EQ(row[0], static_cast<float>(key));
+      EXPECT_EQ(row[floats - 1], static_cast<float>(key));
+    }
+  }
+}
+
+TEST(RowStore, AWalkFromAPlaceThatIsNotThereMeetsNothing) {
+  Arena arena;
+  RowStore store(1, arena);
+  for (const size_t rows : {0, 3}) {
+    for (Key key = 0; key < rows; ++key) store.insert(key, RowStore::hash(key));
+    for (const uint64_t far : {uint64_t{rows}, uint64_t{1} << 32, ~uint64_t{0} - 1, ~uint64_t{0}}) {
+      uint64_t place = far;
+      EXPECT_EQ(store.walk(place, 10, [](Key, const float*) { FAIL(); }), 0U) << far;
+      EXPECT_EQ(place, far);
+    }
+  }
+}
+
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -5,7 +5,7 @@
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 
 void Rule::init(std::span<float> state) const { std::ranges::fill(state, 0.0F); }
 
@@ -31,10 +31,6 @@ std::unique_ptr<Rule> make_rule(std::string_view spec) {
                     near.empty() ? "" : ", did you mean " + near + "?");
 }
 
-std::vector<std::string> rule_names() {
-  std::vector<std::string> names;
-  for (const RulePlugin& rule : builtin_rules()) names.push_back(rule.name);
-  return names;
-}
+std::vector<std::string> rule_names() { return names_of(builtin_rules()); }
 
-}  // namespace argosy
+}  // namespace argosy::ps

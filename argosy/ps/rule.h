@@ -7,14 +7,18 @@
 #include <string_view>
 #include <vector>
 
-namespace argosy {
+#include "argosy/base/plugins.h"
 
+namespace argosy {
 class Call;
 namespace device {
 class Stream;
 }
+}  // namespace argosy
 
-/// What changes from step to step; fixed settings are in the rule's spec.
+namespace argosy::ps {
+
+/// The inputs that change from step to step; fixed settings are in the rule's spec.
 struct Update {
   float lr = 0.01F;
   uint64_t step = 1;  // the first step is 1
@@ -49,7 +53,7 @@ class Rule {
   /// apply() to many different rows of dim weights, with the same bits. Tables call this once per
   /// batch; a rule written as a RowRule (rules/rule_support.h) has a fast one by itself.
   virtual void apply_rows(std::span<const RowStep> rows, size_t dim, const Update& update) const;
-  /// apply() to different rows on a device; all rules but those that say so in a ConfigError.
+  /// apply() to different rows on a device. Rules without a device form throw ConfigError.
   virtual void apply_on_device(device::Stream& stream, const DeviceRows& rows,
                                const Update& update) const;
   /// True for rules that need the norm of the whole parameter: it must not be cut into blocks.
@@ -62,10 +66,7 @@ std::unique_ptr<Rule> make_rule(std::string_view spec);
 std::vector<std::string> rule_names();
 
 /// A file of rules/: its name is the rule's.
-struct RulePlugin {
-  std::string name;
-  std::unique_ptr<Rule> (*make)(const Call& spec);
-};
+using RulePlugin = Plugin<std::unique_ptr<Rule>(const Call& spec)>;
 std::vector<RulePlugin> builtin_rules();
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -9,7 +9,7 @@
 #include "argosy/device/stream.h"
 #include "argosy/ps/rule.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 std::vector<float> random_floats(size_t n, uint64_t seed) {
@@ -87,4 +87,4 @@ TEST(RuleOnDevice, OthersSaySo) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -10,7 +10,7 @@
 #include "argosy/base/isa.h"
 #include "argosy/base/rng.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 /// A parameter with its state, as a table would hold it in one block.
@@ -275,4 +275,4 @@ TEST(Rule, LarsScalesTheRateByTheNorms) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -13,7 +13,7 @@
 #include "argosy/base/error.h"
 #include "argosy/ps/rule.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -176,4 +176,4 @@ TEST(RuleTrace, FtrlWithPenaltiesFollowsItsFormula) { expect_ftrl_follows(0.5, 0
 TEST(RuleTrace, FtrlOfAnotherPowerFollowsItsFormula) { expect_ftrl_follows(0.1, 0.1, -0.75); }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using Rate = std::function<double(uint64_t)>;  // of the steps already done
@@ -151,4 +151,4 @@ float Schedule::rate(uint64_t step) const {
   return static_cast<float>(rate_(std::max<uint64_t>(step, 1) - 1));
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

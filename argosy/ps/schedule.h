@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-namespace argosy {
+namespace argosy::ps {
 
 /// Learning rate as a pure function of the step (the first is 1), so that servers compute it
 /// without being told. Written as
@@ -26,4 +26,4 @@ class Schedule {
   std::function<double(uint64_t)> rate_;  // of the steps already done: 0 at step 1
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -7,7 +7,7 @@
 
 #include "argosy/base/error.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 std::string config_error(std::string_view text) {
@@ -117,4 +117,4 @@ TEST(Schedule, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -3,82 +3,86 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <utility>
 
-#include "argosy/base/denormals.h"
+#include "argosy/base/call.h"
 #include "argosy/base/error.h"
 #include "argosy/ps/server_session.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(500);
-constexpr size_t kMaxInflight = 1 << 16;
-constexpr size_t kMaxReply = size_t{1} << 30;  // bytes, as LinkOptions::max_frame
-constexpr size_t kLargeExchange = 1 << 16;     // floats; smaller ones are not worth waking threads
+constexpr Env::Duration kTick = std::chrono::milliseconds(500);
+constexpr size_t kMaxResult = size_t{1} << 30;  // bytes, as LinkOptions::max_frame
 
 double seconds(Env::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// to = from * scale, or to += from * scale.
-void take_scaled(std::span<const float> from, float scale, bool first, float* to) {
-  if (first)
-    for (size_t i = 0; i < from.size(); ++i) to[i] = from[i] * scale;
-  else
-    for (size_t i = 0; i < from.size(); ++i) to[i] += from[i] * scale;
+std::map<std::string, Verb> verbs_by_name() {
+  std::map<std::string, Verb> verbs;
+  for (const VerbPlugin& plugin : builtin_verbs()) {
+    Verb verb = plugin.make();
+    verbs.emplace(verb.name, std::move(verb));
+  }
+  return verbs;
+}
+
+/// A result frame: one byte that says whether it went well, then the result or the reason.
+SharedResult failed(std::string_view why) {
+  std::vector<std::byte> result(1 + why.size(), std::byte{1});
+  std::ranges::copy(std::as_bytes(std::span(why)), result.begin() + 1);
+  return std::make_shared<const std::vector<std::byte>>(std::move(result));
+}
+
+SharedResult went_well(std::vector<std::byte> result) {
+  result.insert(result.begin(), std::byte{0});
+  return std::make_shared<const std::vector<std::byte>>(std::move(result));
+}
+
+OutFrame result_frame(uint64_t id, const SharedResult& result) {
+  return {FrameKind::result, id, {std::span(*result)}, {result}};
 }
 
 }  // namespace
 
-std::shared_ptr<PsServer> PsServer::make(Env& env, Placement placement, ServerOptions options) {
-  std::shared_ptr<PsServer> server(new PsServer(env, std::move(placement), std::move(options)));
+std::shared_ptr<Server> Server::make(Env& env, Placement placement, ServerOptions options) {
+  if (options.metrics == nullptr) options.metrics = std::make_shared<Metrics>();
+  std::shared_ptr<Server> server(new Server(env, std::move(placement), std::move(options)));
   server->arm_timer();
   return server;
 }
 
-PsServer::PsServer(Env& env, Placement placement, ServerOptions options)
+Server::Server(Env& env, Placement placement, ServerOptions options)
     : env_(env),
-      placement_(std::move(placement)),
       options_(std::move(options)),
-      shape_(placement_, options_.index),
-      started_(env.now()),
+      metrics_(*options_.metrics),
       incarnation_(env.random()),
-      workers_(options_.workers),
+      verbs_(verbs_by_name()),
+      shard_(std::move(placement), options_.index, std::max<size_t>(options_.threads, 1)),
+      roster_(options_.workers, options_.limits, env.now()),
+      ledger_(options_.workers),
+      group_(options_.workers),
+      meetings_(roster_),
+      files_(options_.workers),
+      links_(options_.workers),
+      started_(env.now()),
       spoke_(env.now()),
-      team_(std::max<size_t>(options_.threads, 1)) {
-  check<ConfigError>(options_.index < placement_.servers, "server ", options_.index, " but only ",
-                     placement_.servers, " servers");
+      lanes_(shard_.parts(),
+             options_.threads == 0 ? Lanes::Threads::none : Lanes::Threads::one_per_part) {
   check<ConfigError>(options_.workers > 0, "a server needs at least one worker");
-  size_t at = 0;
-  for (TableSpec& spec : placement_.tables_of(options_.index)) {
-    if (spec.elements == 0) {
-      sparse_.push_back(std::make_unique<SparseTable>(std::move(spec)));
-      continue;
-    }
-    dense_at_.push_back(at);
-    at += spec.elements;
-    dense_.push_back(std::make_unique<DenseTable>(std::move(spec)));
-  }
 }
 
-PsServer::~PsServer() { env_.cancel(timer_); }
+Server::~Server() { env_.cancel(timer_); }
 
-Transport::OnAccept PsServer::acceptor() {
-  return [self = shared_from_this()](std::shared_ptr<Link> link) {
-    {
-      const Lock group(self->group_);
-      self->strangers_[link.get()] = {link, self->env_.now()};
-    }
-    return std::make_shared<Session>(self, std::move(link));
-  };
-}
-
-void PsServer::say(const std::string& text) const {
+void Server::say(const std::string& text) const {
   if (options_.log) options_.log(fmt::format("server {}: {}", options_.index, text));
 }
 
-void PsServer::arm_timer() {
-  timer_ = env_.schedule(kTick, [weak = weak_from_this()] {
+void Server::arm_timer() {
+  // Several times within whatever is waited for.
+  const RosterLimits& limits = options_.limits;
+  const Env::Duration period = std::min({kTick, limits.quiet / 8, limits.grace / 8});
+  timer_ = env_.schedule(period, [weak = weak_from_this()] {
     if (const auto server = weak.lock()) {
       server->tick();
       server->arm_timer();
@@ -87,463 +91,329 @@ void PsServer::arm_timer() {
 }
 
 /// Looks after what nobody's frame will bring about.
-void PsServer::tick() {
+void Server::tick() {
   const Env::Time now = env_.now();
-  std::vector<uint32_t> dead, absent, gone;
+  const RosterLimits& limits = options_.limits;
+  Roster::Changes changes;
   std::vector<std::shared_ptr<Link>> silent, strange;
   {
-    const Lock group(group_);
+    const Lock lock(mutex_);
     for (const auto& [key, stranger] : strangers_)
-      if (now - stranger.since > options_.quiet)
+      if (now - stranger.since > limits.quiet)
         if (auto link = stranger.link.lock()) strange.push_back(std::move(link));
-    for (uint32_t i = 0; i < workers_.size(); ++i) {
-      Worker& worker = workers_[i];
-      if (worker.left) {
-        if (worker.gone || now - worker.died < options_.away) continue;
-        worker.gone = true;
-        gone.push_back(i);
-        continue;
-      }
-      if (!worker.joined) {
-        if (now - started_ > options_.come_within) absent.push_back(i);
-        continue;
-      }
-      const Lock lock(worker.mutex);
-      if (worker.link == nullptr && now - worker.lost > options_.grace) dead.push_back(i);
-      if (worker.link != nullptr && now - worker.heard > options_.quiet)
-        silent.push_back(worker.link);
-    }
+    changes = roster_.tick(now);
+    for (const uint32_t worker : changes.silent)
+      if (links_[worker] != nullptr) silent.push_back(links_[worker]);
+    for (const auto* list : {&changes.silent, &changes.dead, &changes.absent})
+      for (const uint32_t worker : *list) group_.leave(worker);
   }
   for (const auto& link : silent)
     link->close(
-        fmt::format("nothing was heard from {} for {:g} s", link->peer(), seconds(options_.quiet)));
+        fmt::format("nothing was heard from {} for {:g} s", link->peer(), seconds(limits.quiet)));
   for (const auto& link : strange)
-    link->close(fmt::format("no hello came for {:g} s", seconds(options_.quiet)));
-  for (const uint32_t worker : dead)
-    leave(worker, Leaving::dead,
-          fmt::format("is taken for dead: its link has been gone for {:g} s",
-                      seconds(options_.grace)));
-  for (const uint32_t worker : absent)
-    leave(worker, Leaving::dead,
-          fmt::format("has not come for {:g} s and is taken for dead",
-                      seconds(options_.come_within)));
-  for (const uint32_t worker : gone)
-    say(fmt::format("worker {} has not come back for {:g} s", worker, seconds(options_.away)));
-  if (!gone.empty()) complete_gatherings();
-  if (!gone.empty()) end_if_all_are_gone();
+    link->close(fmt::format("no hello came for {:g} s", seconds(limits.quiet)));
+  for (const uint32_t worker : changes.silent)
+    say(fmt::format("worker {} is taken for dead: nothing was heard of it for {:g} s", worker,
+                    seconds(limits.quiet)));
+  for (const uint32_t worker : changes.dead)
+    say(fmt::format("worker {} is taken for dead: its link has been gone for {:g} s", worker,
+                    seconds(limits.grace)));
+  for (const uint32_t worker : changes.absent)
+    say(fmt::format("worker {} has not come for {:g} s and is taken for dead", worker,
+                    seconds(limits.come_within)));
+  for (const uint32_t worker : changes.gone)
+    say(fmt::format("worker {} has not come back and is given up", worker));
+  if (changes.any()) {
+    end_step_if_complete();
+    settle_meetings();
+    end_if_all_are_gone();
+  }
   {
-    const Lock group(group_);
+    const Lock lock(mutex_);
     if (now - spoke_ < options_.patience) return;
     spoke_ = now;
   }
   if (const std::string waiting = waits_for(options_.patience); !waiting.empty()) say(waiting);
 }
 
-bool PsServer::done() const {
-  const std::scoped_lock lock(done_mutex_);
+bool Server::done() const {
+  const Lock lock(done_mutex_);
   return done_;
 }
 
-void PsServer::wait(const std::function<bool()>& stop) {
+void Server::wait(const std::function<bool()>& stop) {
   constexpr auto kAsk = std::chrono::milliseconds(100);
-  std::unique_lock lock(done_mutex_);
-  while (!done_ && !(stop && stop())) done_changed_.wait_for(lock, kAsk);
+  const Lock lock(done_mutex_);
+  while (!done_ && !(stop && stop())) done_changed_.wait_until(done_mutex_, env_.now() + kAsk);
 }
 
-void PsServer::wait_for_goodbyes(Env::Duration at_most) {
+void Server::wait_for_goodbyes(Env::Duration at_most) {
   constexpr auto kAsk = std::chrono::milliseconds(5);
   const Env::Time until = env_.now() + at_most;
   const auto linked = [&] {
-    bool any = false;
-    for (Worker& worker : workers_) {
-      const Lock lock(worker.mutex);
-      any = any || worker.link != nullptr;
-    }
-    return any;
+    const Lock lock(mutex_);
+    return std::ranges::any_of(links_, [](const auto& link) { return link != nullptr; });
   };
-  std::unique_lock lock(done_mutex_);
-  while (linked() && env_.now() < until) done_changed_.wait_for(lock, kAsk);
+  const Lock lock(done_mutex_);
+  while (linked() && env_.now() < until) done_changed_.wait_until(done_mutex_, env_.now() + kAsk);
 }
 
-std::vector<SparseTable*> PsServer::sparse_tables() {
-  std::vector<SparseTable*> all;
-  all.reserve(sparse_.size());
-  for (const auto& table : sparse_) all.push_back(table.get());
-  return all;
-}
-
-PsServer::Session::Session(std::shared_ptr<PsServer> server, std::shared_ptr<Link> link)
-    : server_(std::move(server)), link_(std::move(link)) {}
-
-void PsServer::Session::on_frame(InFrame frame) try {
-  if (frame.kind == FrameKind::hello) return server_->greet(*this, frame);
-  check<DataError>(worker_.has_value(), "a frame of kind ", static_cast<int>(frame.kind),
-                   " before the hello");
-  switch (frame.kind) {
-    case FrameKind::exchange:
-      return server_->take_exchange(*this, std::move(frame));
-    case FrameKind::control:
-      return server_->take_control(*this, frame);
-    case FrameKind::ping:
-      return server_->answer_ping(*this, frame.id);
-    case FrameKind::error:
-      return link_->close(text_of(frame));
-    default:
-      fail<DataError>("a frame of kind ", static_cast<int>(frame.kind),
-                      ", which servers do not take");
-  }
-} catch (const Refused& e) {
-  refuse(Severity::final, e.what());
-} catch (const Error& e) {
-  refuse(Severity::transient, e.what());
-} catch (const std::bad_alloc&) {
-  refuse(Severity::final, "the server has no memory left");
-}
-
-void PsServer::Session::refuse(Severity severity, const std::string& why) {
-  refused_ = true;
-  server_->say(fmt::format("{}: {}", link_->peer(), why));
-  link_->send(text_frame(FrameKind::error, static_cast<uint64_t>(severity), why));
-  link_->close(why);
-}
-
-void PsServer::Session::on_close(const std::string& reason) { server_->lost(*this, reason); }
-
-void PsServer::greet(Session& session, const InFrame& frame) {
-  const Hello hello = decode_hello(frame);
-  check<Refused>(hello.job == options_.job, "job '", hello.job, "', this is a server of job '",
-                 options_.job, "'");
-  check<Refused>(hello.plan_hash == placement_.hash(), "plan ",
-                 fmt::format("{:x}", hello.plan_hash), " of the worker is not the server's ",
-                 fmt::format("{:x}", placement_.hash()),
-                 ": both must run the same model with the same settings");
-  check<Refused>(hello.workers == workers_.size(), "the worker counts ", hello.workers,
-                 " workers, the server ", workers_.size());
-  check<Refused>(hello.worker < workers_.size(), "worker ", hello.worker, " but only ",
-                 workers_.size(), " workers");
-  check<Refused>(hello.inflight > 0 && hello.inflight <= kMaxInflight, "inflight ", hello.inflight,
-                 ", expected 1 to ", kMaxInflight);
-  check<Refused>(!session.worker_ || *session.worker_ == hello.worker, "this link is worker ",
-                 session.worker_.value_or(0), "'s, now it says it is worker ", hello.worker);
-  Worker& worker = workers_[hello.worker];
-  std::shared_ptr<Link> before;
-  bool anew = false;
-  Welcome welcome{
-      .server = options_.index, .applied = 0, .step = step_, .incarnation = incarnation_};
+void Server::stop() {
   {
-    const Lock group(group_);
-    const Lock lock(worker.mutex);
-    const bool same = worker.joined && worker.incarnation == hello.incarnation;
-    check<Refused>(!worker.dead || (!same && worker.joined), "worker ", hello.worker,
-                   " was taken for dead");
-    // A launcher starts a worker again when the one before it has ended, heard of or not.
-    const bool restarted = hello.restarts > worker.restarts;
-    check<Refused>(same || worker.link == nullptr || worker.left || restarted, "worker ",
-                   hello.worker, " is here already, from ",
-                   worker.link != nullptr ? worker.link->peer() : std::string(),
-                   "; a second one with this number came from ", session.link_->peer());
-    anew = !same;
-    if (anew) begin_anew(hello.worker, worker, hello);
-    // A process that was started again begins behind what any server has of the one before.
-    if (hello.answered > worker.applied) worker.applied = worker.received = hello.answered;
-    strangers_.erase(session.link_.get());
-    before = std::exchange(worker.link, session.link_);
-    worker.heard = env_.now();
-    session.worker_ = hello.worker;
-    welcome.applied = worker.applied;
+    const Lock lock(done_mutex_);
+    done_ = true;
   }
-  // A worker whose welcome is late says hello again, over the same link.
-  if (before != nullptr && before != session.link_) before->close("the worker came again");
-  session.link_->send(small_frame(FrameKind::welcome, frame.id, encode(welcome)));
-  if (!anew) return;
-  complete_step();
-  complete_gatherings();
+  done_changed_.notify_all();
 }
 
-/// A worker that this server does not know, or not in this incarnation.
-void PsServer::begin_anew(uint32_t number, Worker& worker, const Hello& hello) {
-  if (hello.answered > worker.applied) {
-    say(losses(number, hello));
-    worker.applied = hello.answered;
-  }
-  worker.incarnation = hello.incarnation;
-  worker.restarts = hello.restarts;
-  worker.repeats = std::max(worker.repeats, std::exchange(worker.pushed, 0));
-  worker.lists.assign(hello.inflight, {});
-  worker.held.reset();
-  worker.control = 0;
-  worker.result.reset();
-  worker.received = worker.applied;
-  worker.left = worker.dead = worker.gone = false;
-  worker.member = !hello.paused;
-  worker.joined = true;
-  pass_ = std::max(pass_, hello.pass);
-  if (hello.milestone > milestone_) {
-    milestone_ = hello.milestone;
-    milestone_bytes_.clear();
-  }
-  for (auto& [what, gathering] : gatherings_) {
-    gathering.parts.erase(number);
-    gathering.asked.erase(number);
-  }
-  std::erase_if(gatherings_, [](const auto& entry) { return entry.second.parts.empty(); });
-}
-
-void PsServer::lost(Session& session, const std::string& reason) {
-  if (!session.worker_) {
-    if (!session.refused_)
-      say(fmt::format("{} went before its hello: {}", session.link_->peer(), reason));
-    const Lock group(group_);
-    strangers_.erase(session.link_.get());
-    return;
-  }
-  Worker& worker = workers_[*session.worker_];
-  const Lock group(group_);
-  const Lock lock(worker.mutex);
-  if (worker.link != session.link_) return;
-  worker.link.reset();
-  worker.lost = env_.now();
-  if (!worker.left) say(fmt::format("lost worker {}: {}", *session.worker_, reason));
-}
-
-void PsServer::answer_ping(Session& session, uint64_t id) {
-  Worker& worker = workers_[*session.worker_];
-  Pong pong;
-  bool waiting = false;
+void Server::end_if_all_are_gone() {
   {
-    const Lock lock(worker.mutex);
-    worker.heard = env_.now();
-    pong.received = worker.received;
-    pong.applied = worker.applied;
-    waiting = worker.held.has_value() || (worker.control > 0 && !worker.result);
+    const Lock lock(mutex_);
+    if (!roster_.all_are_gone()) return;
   }
-  if (waiting) pong.waits_for = waits_for({});
-  session.link_->send(small_frame(FrameKind::pong, id, encode(pong)));
+  stop();
 }
 
-void PsServer::take_exchange(Session& session, InFrame frame) {
-  Worker& worker = workers_[*session.worker_];
-  ExchangeView view = parse_exchange(frame.payload->bytes(), shape_);
+void Server::take_exchange(Session& session, InFrame frame) {
+  const uint32_t worker = *session.worker_;
+  const auto exchange = argosy::ps::take_exchange(shard_, std::move(frame));
+  const ExchangeView& view = exchange->view;
   {
-    const FlushDenormals flush;
-    const Lock lock(worker.mutex);
-    if (worker.link != session.link_) return;
-    worker.heard = env_.now();
-    const uint64_t sequence = view.head.sequence;
-    if (sequence > worker.applied + 1) return;  // out of order: it will come again
-    const bool again = sequence <= worker.applied;
-    worker.received = std::max(worker.received, sequence);
-    check_lists(worker, view, again);
-    if (options_.sync && view.head.has(ExchangeHead::kEndsStep) && !again) {
-      if (!worker.held) worker.held = Held{std::move(frame), std::move(view), env_.now()};
+    const Lock lock(mutex_);
+    if (links_[worker] != session.link_) return;
+    roster_.heard(worker, env_.now());
+    if (group_.holds(worker)) return;  // what comes behind will come again
+    Ledger::Entry& entry = ledger_[worker];
+    exchange->worker = worker;
+    exchange->incarnation = entry.incarnation;
+    exchange->lists = entry.lists;
+    const Ledger::Verdict verdict = ledger_.judge(worker, view.head.sequence);
+    if (verdict == Ledger::Verdict::ignore) return;
+    exchange->applies = verdict == Ledger::Verdict::apply;
+    if (exchange->applies) {
+      check_lists(shard_, *exchange);
+      ledger_.taken(worker, view.head.trained);
+    }
+    if (exchange->applies && options_.sync && view.head.has(ExchangeHead::kEndsStep)) {
+      group_.hold(worker, exchange, env_.now());
     } else {
-      uint64_t staleness = 0;
-      try {
-        if (!again) {
-          if (view.pushes()) {
-            apply(worker, view, ++step_, staleness);
-            ++worker.pushed;
-          }
-          worker.applied = sequence;
-        }
-        return answer(worker, view, staleness);
-      } catch (const Error& e) {  // it may be half applied: it must not come again
-        fail<Refused>("exchange ", sequence, ": ", e.what());
-      }
+      const bool is_step = exchange->applies && view.pushes();
+      const uint64_t step = is_step ? ++step_ : step_.load();
+      for (const TakenExchange::Push& push : exchange->pushes)
+        if (push.kept != nullptr)
+          exchange->staleness += step - 1 - std::min(step - 1, push.kept->step);
+      add_job(worker, {exchange}, step);
     }
   }
-  complete_step();
+  end_step_if_complete();
+  post_jobs();
 }
 
-PsServer::KeptList* PsServer::kept(Worker& worker, uint64_t number) {
-  KeptList& list = worker.lists[number % worker.lists.size()];
-  return list.number == number && number > 0 ? &list : nullptr;
+void Server::add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges,
+                     uint64_t step) {
+  const auto on_done = [this](ExchangeJob& job, const std::string& trouble) {
+    exchanged(job, trouble);
+  };
+  to_post_.push_back({lane, std::make_shared<ExchangeJob>(shard_, buffers_, memory_,
+                                                          std::move(exchanges), step, on_done)});
 }
 
-/// Before anything of an exchange is applied: it is applied whole or not at all.
-void PsServer::check_lists(Worker& worker, const ExchangeView& view, bool again) {
-  for (const ExchangeView::List& list : view.lists) {
-    if (again || !list.keys.empty()) continue;
-    KeptList* const found = kept(worker, list.number);
-    check<DataError>(found != nullptr, "exchange ", view.head.sequence, " pushes list ",
-                     list.number, ", which is not kept any more");
-    for (size_t i = 0; i < sparse_.size(); ++i)
-      check<DataError>(found->tables[i].keys().size() == list.counts[shape_.sets[i]], "list ",
-                       list.number, " has ", found->tables[i].keys().size(), " keys, ",
-                       list.counts[shape_.sets[i]], " were pushed");
+/// In the order in which they were taken, whichever threads took them. A job may be done inside of
+/// the post, and others be taken by that.
+void Server::post_jobs() {
+  for (;;) {
+    Posting next;
+    {
+      const Lock lock(mutex_);
+      if (posting_ || to_post_.empty()) return;
+      posting_ = true;
+      next = std::move(to_post_.front());
+      to_post_.pop_front();
+    }
+    const Lanes::Size size = next.job->size();
+    lanes_.post(next.lane, std::move(next.job), size);
+    const Lock lock(mutex_);
+    posting_ = false;
   }
-}
-
-void PsServer::apply(Worker& worker, const ExchangeView& view, uint64_t step, uint64_t& staleness) {
-  if (view.head.has(ExchangeHead::kPushDense))
-    run_jobs(dense_.size(), view.dense.size(), [&](size_t i) {
-      dense_[i]->push_all(view.dense.subspan(dense_at_[i], dense_[i]->spec().elements), step);
-    });
-  for (const ExchangeView::List& list : view.lists) {
-    KeptList* const found = kept(worker, list.number);
-    if (found != nullptr) staleness += step - 1 - std::min(step - 1, found->step);
-    run_jobs(sparse_.size(), list.grads.empty() ? 0 : list.grads[0].size(), [&](size_t i) {
-      if (list.keys.empty())
-        sparse_[i]->push(found->tables[i], list.grads[i], step);
-      else
-        sparse_[i]->push(list.keys[shape_.sets[i]], list.grads[i], step);
-    });
-  }
-}
-
-void PsServer::answer(Worker& worker, const ExchangeView& view, uint64_t staleness) {
-  size_t floats = view.head.has(ExchangeHead::kPullDense) ? shape_.dense_floats : 0;
-  for (size_t i = 0; !view.pull.empty() && i < sparse_.size(); ++i)
-    floats += view.pull[shape_.sets[i]].size() * shape_.dims[i];
-  check<DataError>(floats <= kMaxReply / sizeof(float) - sizeof(ReplyHead), "a reply of ", floats,
-                   " floats does not fit into a frame: use smaller batches");
-  const std::shared_ptr<Buffer> buffer = buffers_.take(sizeof(ReplyHead) + floats * sizeof(float));
-  const ReplyHead head{.sequence = view.head.sequence,
-                       .step = step_,
-                       .durable = worker.applied,
-                       .staleness = staleness};
-  std::memcpy(buffer->bytes().data(), &head, sizeof head);
-  auto* const values = reinterpret_cast<float*>(buffer->bytes().data() + sizeof head);
-  fill_reply(worker, view, {values, floats});
-  if (worker.link == nullptr) return;
-  worker.link->send({FrameKind::reply, head.sequence, {buffer->bytes()}, {buffer}});
-}
-
-void PsServer::fill_reply(Worker& worker, const ExchangeView& view, std::span<float> floats) {
-  if (view.head.has(ExchangeHead::kPullDense)) {
-    run_jobs(dense_.size(), shape_.dense_floats, [&](size_t i) {
-      dense_[i]->pull_all(floats.subspan(dense_at_[i], dense_[i]->spec().elements));
-    });
-    floats = floats.subspan(shape_.dense_floats);
-  }
-  if (view.pull.empty()) return;
-  std::vector<std::span<float>> rows;
-  for (size_t i = 0; i < sparse_.size(); ++i) {
-    rows.push_back(floats.first(view.pull[shape_.sets[i]].size() * shape_.dims[i]));
-    floats = floats.subspan(rows.back().size());
-  }
-  KeptList* list = nullptr;
-  if (!view.head.has(ExchangeHead::kInference)) {
-    list = &worker.lists[view.head.sequence % worker.lists.size()];
-    list->number = view.head.sequence;
-    list->step = step_;
-    list->tables.resize(sparse_.size());
-  }
-  run_jobs(sparse_.size(), rows.empty() ? 0 : rows[0].size(), [&](size_t i) {
-    const std::span<const Key> keys = view.pull[shape_.sets[i]];
-    if (list == nullptr)
-      sparse_[i]->pull_existing(keys, rows[i]);
-    else
-      sparse_[i]->pull(keys, rows[i], {}, list->tables[i]);
-  });
 }
 
 /// If every member of the step group has ended the step.
-void PsServer::complete_step() {
-  const Lock group(group_);
-  std::vector<Worker*> members;
-  for (Worker& worker : workers_) {
-    if (worker.left) {
-      // What a worker sent before it left still counts.
-      const Lock lock(worker.mutex);
-      if (worker.held) members.push_back(&worker);
-      continue;
-    }
-    if (!worker.member) continue;
-    const Lock lock(worker.mutex);
-    if (!worker.held) return;
-    members.push_back(&worker);
+void Server::end_step_if_complete() {
+  {
+    const Lock lock(mutex_);
+    auto exchanges = group_.take_if_complete();
+    if (exchanges.empty()) return;
+    const uint32_t lane = options_.workers;  // behind those of the workers
+    add_job(lane, std::move(exchanges), ++step_);
   }
-  if (!members.empty()) complete_step_of(members);
+  post_jobs();
 }
 
-void PsServer::complete_step_of(const std::vector<Worker*>& members) {
-  const FlushDenormals flush;
-  const uint64_t step = ++step_;
-  uint64_t staleness = 0;
-  std::string trouble;
-  try {
-    if (members.size() == 1) {
-      const Lock lock(members[0]->mutex);
-      apply(*members[0], members[0]->held->view, step, staleness);
-    } else {
-      apply_mean(members, step);
+void Server::exchanged(ExchangeJob& job, const std::string& trouble) {
+  for (const auto& exchange : job.exchanges()) {
+    const ExchangeHead& head = exchange->view.head;
+    const bool group_step = options_.sync && head.has(ExchangeHead::kEndsStep);
+    const ReplyHead reply{.sequence = head.sequence,
+                          .step = job.step(),
+                          .durable = head.sequence,
+                          .staleness = exchange->staleness};
+    std::memcpy(exchange->reply->bytes().data(), &reply, sizeof reply);
+    std::shared_ptr<Link> link;
+    {
+      const Lock lock(mutex_);
+      if (trouble.empty() && exchange->applies) ledger_.applied(exchange->worker, head.sequence);
+      if (ledger_[exchange->worker].incarnation == exchange->incarnation)
+        link = links_[exchange->worker];
     }
-  } catch (const std::exception& e) {  // it may be half applied: it must not come again
-    trouble = fmt::format("step {}: {}", step, e.what());
+    if (trouble.empty()) metrics_.count(shard_.shape(), *exchange);
+    if (!trouble.empty())
+      turn_away(exchange->worker, group_step
+                                      ? fmt::format("step {}: {}", job.step(), trouble)
+                                      : fmt::format("exchange {}: {}", head.sequence, trouble));
+    else if (link != nullptr)
+      link->send({FrameKind::reply, head.sequence, {exchange->reply->bytes()}, {exchange->reply}});
   }
-  for (Worker* worker : members) {
-    const Lock lock(worker->mutex);
-    const Held held = std::move(*worker->held);
-    worker->held.reset();
-    if (!trouble.empty()) {
-      turn_away(*worker, trouble);
-      continue;
+}
+
+/// It may be half applied: it must not come again.
+void Server::turn_away(uint32_t worker, const std::string& why) {
+  std::shared_ptr<Link> link;
+  {
+    const Lock lock(mutex_);
+    link = links_[worker];
+  }
+  if (link == nullptr) return;
+  say(fmt::format("{}: {}", link->peer(), why));
+  link->send(text_frame(FrameKind::error, static_cast<uint64_t>(Severity::final), why));
+  link->close(why);
+}
+
+void Server::take_verb(Session& session, const InFrame& frame) {
+  Request request = decode_request(frame);
+  const auto found = verbs_.find(request.verb);
+  const Verb* const verb = found == verbs_.end() ? nullptr : &found->second;
+  Asker asker{.worker = *session.worker_, .incarnation = 0, .id = frame.id};
+  SharedResult known;
+  {
+    const Lock lock(mutex_);
+    if (links_[asker.worker] != session.link_) return;
+    roster_.heard(asker.worker, env_.now());
+    Ledger::Entry& entry = ledger_[asker.worker];
+    asker.incarnation = entry.incarnation;
+    switch (ledger_.take_verb(asker.worker, frame.id, request.verb, env_.now())) {
+      case Ledger::VerbVerdict::ignore:
+        return;
+      case Ledger::VerbVerdict::answer:
+        known = entry.asked.answer;
+        break;
+      case Ledger::VerbVerdict::perform:
+        break;
     }
-    worker->applied = held.view.head.sequence;
-    ++worker->pushed;
+  }
+  if (known != nullptr) return session.link_->send(result_frame(frame.id, known));
+  if (verb == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& entry : verbs_) names.push_back(entry.first);
+    const std::string near = nearest(request.verb, names);
+    return answer(asker,
+                  failed(fmt::format("'{}': no such verb{}; there are {}", request.verb,
+                                     near.empty() ? "" : fmt::format(", did you mean {}?", near),
+                                     fmt::join(names, ", "))));
+  }
+  auto act = [self = shared_from_this(), asker, verb, fields = std::move(request.fields)] {
     try {
-      answer(*worker, held.view, 0);
+      if (auto result = verb->perform(*self, asker, fields))
+        self->answer(asker, went_well(std::move(*result)));
     } catch (const std::exception& e) {
-      turn_away(*worker, e.what());
+      self->answer(asker, failed(e.what()));
     }
+  };
+  if (verb->takes_long && options_.background)
+    options_.background(std::move(act));
+  else
+    act();
+}
+
+void Server::answer(const Asker& asker, SharedResult result) {
+  if (result->size() > kMaxResult)
+    result = failed(fmt::format("a result of {} bytes does not fit into a frame", result->size()));
+  std::shared_ptr<Link> link;
+  {
+    const Lock lock(mutex_);
+    if (!ledger_.answered(asker, result)) return;
+    link = links_[asker.worker];
+  }
+  if (link != nullptr) link->send(result_frame(asker.id, result));
+}
+
+/// Answers those that everybody has come to who is waited for.
+void Server::settle_meetings() {
+  Meetings::Outcome outcome;
+  {
+    const Lock lock(mutex_);
+    outcome = meetings_.settle();
+    for (const uint32_t worker : outcome.joined) group_.join(worker);
+  }
+  for (Meetings::Answer& each : outcome.answers) {
+    const SharedResult result =
+        each.error.empty() ? went_well(std::move(each.bytes)) : failed(each.error);
+    for (const Asker& asker : each.askers) answer(asker, result);
   }
 }
 
-void PsServer::turn_away(Worker& worker, const std::string& why) {
-  if (worker.link == nullptr) return;
-  say(fmt::format("{}: {}", worker.link->peer(), why));
-  worker.link->send(text_frame(FrameKind::error, static_cast<uint64_t>(Severity::final), why));
-  worker.link->close(why);
+void Server::saves(const std::string& folder, uint64_t generation) const {
+  if (options_.on_save) options_.on_save(folder, generation);
 }
 
-/// Adds in the order of the workers, so that the bits do not depend on who came first.
-void PsServer::apply_mean(const std::vector<Worker*>& members, uint64_t step) {
-  const float share = 1.0F / static_cast<float>(members.size());
-  bool first = true;
-  sums_.resize(shape_.dense_floats);
-  for (Worker* worker : members) {
-    const Lock lock(worker->mutex);
-    const ExchangeView& view = worker->held->view;
-    if (!view.head.has(ExchangeHead::kPushDense)) continue;
-    take_scaled(view.dense, share, first, sums_.data());
-    first = false;
+void Server::ask_standing(const Asker& asker, const std::string& series) {
+  {
+    const Lock lock(mutex_);
+    meetings_.ask_standing(asker, series);
   }
-  const std::span<const float> sums = sums_;
-  if (!first)
-    run_jobs(dense_.size(), sums.size(), [&](size_t i) {
-      dense_[i]->push_all(sums.subspan(dense_at_[i], dense_[i]->spec().elements), step);
-    });
-  for (size_t table = 0; table < sparse_.size(); ++table) {
-    step_keys_.clear();
-    step_grads_.clear();
-    for (Worker* worker : members) {
-      const Lock lock(worker->mutex);
-      for (const ExchangeView::List& list : worker->held->view.lists) {
-        const std::span<const Key> keys = list.keys.empty()
-                                              ? kept(*worker, list.number)->tables[table].keys()
-                                              : list.keys[shape_.sets[table]];
-        step_keys_.insert(step_keys_.end(), keys.begin(), keys.end());
-        const size_t at = step_grads_.size();
-        step_grads_.resize(at + list.grads[table].size());
-        take_scaled(list.grads[table], share, true, step_grads_.data() + at);
-      }
-    }
-    sparse_[table]->push(step_keys_, step_grads_, step);
-  }
+  settle_meetings();
 }
 
-/// Threads share what is large; jobs of exchanges that come meanwhile are run where they are.
-void PsServer::run_jobs(size_t jobs, size_t floats, FunctionRef<void(size_t)> job) {
-  if (options_.threads <= 1 || jobs <= 1 || floats < kLargeExchange || !team_mutex_.try_lock()) {
-    for (size_t i = 0; i < jobs; ++i) job(i);
-    return;
+void Server::leave(uint32_t worker) {
+  {
+    const Lock lock(mutex_);
+    if (!roster_.left(worker)) return;
+    group_.leave(worker);
   }
-  const Lock lock(team_mutex_, std::adopt_lock);
-  team_.run(jobs, [&](size_t i, size_t) {
-    const FlushDenormals flush;
-    job(i);
-  });
+  say(fmt::format("worker {} has left", worker));
+  end_step_if_complete();
+  settle_meetings();
+  end_if_all_are_gone();
 }
 
-}  // namespace argosy
+void Server::pause(uint32_t worker, uint64_t pass) {
+  {
+    const Lock lock(mutex_);
+    if (pass < meetings_.pass()) return;
+    group_.leave(worker);
+  }
+  end_step_if_complete();
+}
+
+Trained Server::trained(uint32_t worker) {
+  const Lock lock(mutex_);
+  return ledger_[worker].trained;
+}
+
+ServerMark Server::mark() {
+  const Lock lock(mutex_);
+  return ledger_.mark(step_);
+}
+
+verbs::Missed::Result Server::missed() {
+  const Lock lock(mutex_);
+  return meetings_.missed();
+}
+
+void Server::goes_on_from(ServerMark mark, uint64_t milestone) {
+  const Lock lock(mutex_);
+  ledger_.go_on_from(mark);
+  save_ = std::move(mark);
+  meetings_.go_on_from(milestone);
+}
+
+}  // namespace argosy::ps

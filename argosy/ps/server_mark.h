@@ -4,15 +4,22 @@
 #include <string>
 #include <vector>
 
-namespace argosy {
+#include "argosy/base/trained.h"
 
-/// What a server had taken when a save was made.
+namespace argosy::ps {
+
+/// How far a server was when it made a save.
 struct ServerMark {
   uint64_t step = 0;
   std::vector<uint64_t> applied = {};  // exchanges, by worker
+  std::vector<Trained> trained = {};   // by worker; none in saves of the first releases
 
+  template <class A>
+  void fields(A& a) {
+    a(step, applied, trained);
+  }
   std::string text() const;
   static ServerMark parse(const std::string& text);  // throws DataError
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -11,7 +11,7 @@
 #include "argosy/net/test_sockets.h"
 #include "argosy/ps/test_exchanges.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 std::string frame_bytes(FrameKind kind, uint64_t id, std::span<const std::byte> payload) {
@@ -66,8 +66,12 @@ class RawWorker {
   RawSocket socket_;
 };
 
+verbs::Gather metrics(std::string_view bytes) {
+  return {"test", 1, "metrics", bytes_of_text(bytes)};
+}
+
 class PsServerTest : public testing::Test {
- protected:
+ public:
   ~PsServerTest() override {
     good_.reset();
     clients_.clear();
@@ -75,11 +79,13 @@ class PsServerTest : public testing::Test {
     transport_.reset();  // nobody starts a task from here on
   }
 
+ protected:
   void start(ServerOptions options = {.workers = 2}, const LinkOptions& links = {}) {
     options.job = "job";
+    options.threads = 2;
     options.log = log_.writer();
     workers_ = options.workers;
-    server_ = PsServer::make(*env_, placement_, std::move(options));
+    server_ = Server::make(*env_, placement_, std::move(options));
     transport_ = tcp_transport(links);
     at_ = transport_->listen({"127.0.0.1", 0}, server_->acceptor());
   }
@@ -96,8 +102,8 @@ class PsServerTest : public testing::Test {
             .job = "job",
             .log = client_log_.writer()};
   }
-  PsClient& client(uint32_t worker) {
-    clients_.push_back(PsClient::make(*env_, *client_transport_, placement_, options_of(worker)));
+  Client& client(uint32_t worker) {
+    clients_.push_back(Client::make(*env_, *client_transport_, placement_, options_of(worker)));
     return *clients_.back();
   }
   Hello hello(uint32_t worker, uint64_t incarnation = 77) const {
@@ -116,13 +122,10 @@ class PsServerTest : public testing::Test {
     EXPECT_TRUE(log_.has(words)) << log_.text();
     EXPECT_TRUE(good_->goes_on());
   }
-  float weight(Key key) {
-    std::vector<float> row(kTestDim);
-    server_->sparse_tables()[0]->pull_existing(std::vector<Key>{key}, row);
-    return row[0];
-  }
-  std::string failure(PsClient& client, Control control) {
-    return message_of<Error>([&] { call(client, std::move(control)); });
+  float weight(Key key) { return peek(server_->shard().table(0), std::vector<Key>{key})[0]; }
+  template <class V>
+  std::string failure(Client& client, const V& verb) {
+    return message_of<Error>([&] { call(client, verb); });
   }
   bool wait_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
@@ -135,10 +138,10 @@ class PsServerTest : public testing::Test {
   TestFolder folder_;
   LogLines log_, client_log_;
   std::unique_ptr<Env> env_ = real_env();
-  std::shared_ptr<PsServer> server_;
+  std::shared_ptr<Server> server_;
   std::optional<std::jthread> background_;  // saves and loads, one at a time
   std::unique_ptr<Transport> transport_, client_transport_ = tcp_transport();
-  std::vector<std::shared_ptr<PsClient>> clients_;
+  std::vector<std::shared_ptr<Client>> clients_;
   std::optional<BusyWorker> good_;
   Endpoint at_;
   uint32_t workers_ = 1;
@@ -242,7 +245,7 @@ TEST_F(PsServerTest, AHelloThatComesTwiceIsWelcomedTwice) {
 }
 
 TEST_F(PsServerTest, ALinkCannotBecomeAnotherWorkers) {
-  start_with_good_worker({.workers = 3, .grace = 100ms});
+  start_with_good_worker({.workers = 3, .limits = {.grace = 100ms}});
   const RawWorker raw(at_.port, hello(1));
   raw.send(FrameKind::hello, 0, encode(hello(2)));
   EXPECT_EQ(raw.refusal(), "this link is worker 1's, now it says it is worker 2");
@@ -285,7 +288,7 @@ TEST_F(PsServerTest, ASlowReaderIsCutOff) {
 }
 
 TEST_F(PsServerTest, AClientThatVanishesIsTakenForDeadAndTheStepGoesOn) {
-  start({.workers = 2, .sync = true, .grace = 100ms});
+  start({.workers = 2, .sync = true, .limits = {.grace = 100ms}});
   RawWorker raw(at_.port, hello(1));
   good_.emplace(*env_, placement_, options_of(0));
   raw.send(RawExchange{.flags = ExchangeHead::kPushDense | ExchangeHead::kEndsStep,
@@ -296,11 +299,12 @@ TEST_F(PsServerTest, AClientThatVanishesIsTakenForDeadAndTheStepGoesOn) {
   expect_turned_away({"worker 1 is taken for dead: its link has been gone for 0.1 s"});
   const RawWorker again(at_.port);
   again.send(FrameKind::hello, 0, encode(hello(1)));
-  EXPECT_EQ(again.refusal(), "worker 1 was taken for dead");
+  EXPECT_EQ(again.frame().header.kind, FrameKind::welcome);
+  EXPECT_TRUE(log_.has({"worker 1 was taken for dead and is back"}));
 }
 
 TEST_F(PsServerTest, AHalfOpenConnectionIsCut) {
-  start_with_good_worker({.workers = 3, .quiet = 1500ms});
+  start_with_good_worker({.workers = 3, .limits = {.quiet = 1500ms}});
   const RawWorker stranger(at_.port), silent(at_.port, hello(1));
   const RawWorker half(at_.port, hello(2));
   const std::string frame =
@@ -310,9 +314,27 @@ TEST_F(PsServerTest, AHalfOpenConnectionIsCut) {
   EXPECT_TRUE(stranger.closed());
   expect_turned_away({stranger.address(), "went before its hello: no hello came for 1.5 s"});
   EXPECT_TRUE(silent.closed());
-  expect_turned_away({"lost worker 1: nothing was heard from " + silent.address() + " for 1.5 s"});
+  expect_turned_away({"worker 1 is taken for dead: nothing was heard of it for 1.5 s"});
   EXPECT_TRUE(half.closed());
-  expect_turned_away({"lost worker 2: nothing was heard from " + half.address()});
+  expect_turned_away({"worker 2 is taken for dead: nothing was heard of it for 1.5 s"});
+}
+
+TEST_F(PsServerTest, AFrameThatTakesLongIsASignOfLife) {
+  start_with_good_worker({.workers = 2, .limits = {.quiet = 1500ms}});
+  RawWorker slow(at_.port, hello(1));
+  const std::string frame = frame_bytes(
+      FrameKind::exchange, 1,
+      RawExchange{.flags = ExchangeHead::kPushDense, .dense = std::vector<float>(kTestDense, 1.0F)}
+          .bytes());
+  size_t sent = sizeof(FrameHeader);
+  slow.socket().send(frame.substr(0, sent));
+  for (auto next = std::chrono::steady_clock::now(); sent < sizeof(FrameHeader) + 10; ++sent) {
+    slow.socket().send(frame.substr(sent, 1));
+    for (next += 300ms; std::chrono::steady_clock::now() < next;) ASSERT_TRUE(good_->goes_on());
+  }
+  slow.socket().send(frame.substr(sent));
+  EXPECT_TRUE(slow.reply(1).empty());
+  EXPECT_EQ(log_.text().find("taken for dead"), std::string::npos) << log_.text();
 }
 
 TEST_F(PsServerTest, AnExchangeThatComesAgainIsAnsweredAndNotApplied) {
@@ -415,7 +437,7 @@ TEST_F(PsServerTest, AnExchangeThatFailsHalfwayIsRefusedForGood) {
 }
 
 TEST_F(PsServerTest, AStepThatFailsIsRefusedToAllWhoTookPartInIt) {
-  start({.workers = 2, .sync = true, .grace = 100ms});
+  start({.workers = 2, .sync = true, .limits = {.grace = 100ms}});
   const RawWorker bad(at_.port, hello(0)), good(at_.port, hello(1));
   bad.send(poisonous(ExchangeHead::kEndsStep));
   good.send(RawExchange{.flags = ExchangeHead::kEndsStep});
@@ -430,7 +452,7 @@ TEST_F(PsServerTest, AStepThatFailsIsRefusedToAllWhoTookPartInIt) {
 
 TEST_F(PsServerTest, ShrinkErasesRowsThatWereNotSeenForThatLong) {
   start({.workers = 1});
-  PsClient& worker = client(0);
+  Client& worker = client(0);
   const std::vector<std::vector<Key>> both = {{1, 2}}, first = {{1}};
   std::vector<float> rows(2 * kTestDim);
   const auto pull = [&](const std::vector<std::vector<Key>>& keys) {
@@ -440,53 +462,56 @@ TEST_F(PsServerTest, ShrinkErasesRowsThatWereNotSeenForThatLong) {
     send_exchange(worker, exchange).get();
     return exchange->lists;
   };
-  const auto shrink = [&](int unseen) {
-    return text_of(call(worker, {"shrink " + std::to_string(unseen)}));
+  const auto push = [&](std::shared_ptr<KeyLists> lists, const std::vector<float>& grads) {
+    const auto exchange = std::make_shared<Exchange>();
+    exchange->pushes.push_back({std::move(lists), {grads}});
+    send_exchange(worker, exchange).get();
   };
+  const auto shrink = [&](uint32_t unseen) { return call(worker, verbs::Shrink{unseen}).erased; };
+  const std::vector<float> one(kTestDim, 1.0F), two(2 * kTestDim, 2.0F);
   const auto lists = pull(both);
-  EXPECT_EQ(shrink(3), "0");
-  EXPECT_EQ(shrink(3), "0");
-  const auto push = std::make_shared<Exchange>();
-  const std::vector<float> ones(kTestDim, 1.0F);
-  push->pushes.push_back({std::make_shared<KeyLists>(placement_, first), {ones}});
-  send_exchange(worker, push).get();
-  EXPECT_EQ(shrink(3), "1");  // 2 was not seen, 1 was pushed
-  EXPECT_EQ(weight(1), 1.0F);
-  EXPECT_EQ(text_of(call(worker, {"stats"})), "step 1\nw 0..8 of 8\nrows 1 rows\n");
+  EXPECT_EQ(server_->shard().rows(), 0U);  // a pull makes no rows
+  push(lists, two);
+  EXPECT_EQ(shrink(3), 0U);
+  EXPECT_EQ(shrink(3), 0U);
+  push(std::make_shared<KeyLists>(placement_, first), one);
+  EXPECT_EQ(shrink(3), 1U);  // 2 was not seen, 1 was pushed
+  EXPECT_EQ(weight(1), 3.0F);
+  EXPECT_EQ(call(worker, verbs::Stats{}).lines, "step 2\nw 0..8 of 8\nrows 1 rows\n");
   // A push by number makes a row again that was erased since its pull.
-  const auto late = std::make_shared<Exchange>();
-  const std::vector<float> two(2 * kTestDim, 2.0F);
-  late->pushes.push_back({lists, {two}});
-  send_exchange(worker, late).get();
+  push(lists, two);
   EXPECT_EQ(weight(2), 2.0F);
-  EXPECT_EQ(shrink(1), "2");
-  pull(first);
-  EXPECT_EQ(shrink(2), "0");
-  EXPECT_EQ(shrink(2), "1");
+  EXPECT_EQ(shrink(1), 2U);
 }
 
 TEST_F(PsServerTest, VerbsThatCannotBeDoneAreAnsweredWithTheReason) {
   start_with_good_worker();
-  PsClient& worker = client(1);
+  Client& worker = client(1);
   const std::string name = "server 0 at " + at_.text() + ": ";
-  EXPECT_EQ(failure(worker, {"dance"}),
+  const auto refusal = [&](Request request) {
+    std::promise<std::string> answer;
+    worker.ask(0, std::move(request), [&](std::exception_ptr error, auto) {
+      answer.set_value(message_of<Error>([&] { std::rethrow_exception(error); }));
+    });
+    return answer.get_future().get();
+  };
+  EXPECT_EQ(refusal({.verb = "shink"}),
             name +
-                "'dance': no such verb; there are leave, pause, join, gather, milestone, standing, "
-                "dense, set_dense, mark, save, load, rows, shrink, stats and stop");
-  EXPECT_NE(failure(worker, {""}).find("'': no such verb"), std::string::npos);
-  EXPECT_EQ(failure(worker, {"shrink"}), name + "'shrink': expected a number");
-  EXPECT_EQ(failure(worker, {"shrink soon"}), name + "'shrink soon': expected a number");
-  EXPECT_EQ(failure(worker, {"shrink -1"}), name + "'shrink -1': expected a number");
-  EXPECT_EQ(failure(worker, {"rows nothing"}), name + "no sparse table 'nothing'");
-  EXPECT_EQ(failure(worker, {"set_dense", bytes_of_text("abc")}),
-            name + "dense parameters: 3 bytes, expected 40");
-  EXPECT_EQ(failure(worker, {"load " + folder_.path(), bytes_of_text("rows\n")}),
-            name + "'rows': expected a table and its file");
-  EXPECT_EQ(failure(worker, {"load " + folder_.path(), bytes_of_text("others x\n")}),
+                "'shink': no such verb, did you mean shrink?; there are gather, join, leave, "
+                "load, mark, milestone, missed, pause, progress, read_parameters, read_rows, save, "
+                "shrink, standing, stats, stop, take_file, trained_files, write_parameters");
+  EXPECT_NE(refusal({.verb = ""}).find("'': no such verb"), std::string::npos);
+  EXPECT_EQ(refusal({.verb = "shrink", .fields = bytes_of_text("abc")}),
+            name + "shrink: ends early, 4 bytes expected and 3 left");
+  EXPECT_EQ(failure(worker, verbs::ReadRows{.table = "nothing", .from = {}}),
+            name + "no table 'nothing'");
+  EXPECT_EQ(failure(worker, verbs::WriteParameters{.step = 1, .values = {1, 2, 3}}),
+            name + "parameters: 3 floats, expected 8");
+  EXPECT_EQ(failure(worker, verbs::Load{folder_.path(), {{"others", "x"}}}),
             name + folder_.path() + ": has no table 'rows'");
-  EXPECT_NE(failure(worker, {"save 1 /dev/null/folder"}).find("/dev/null/folder"),
+  EXPECT_NE(failure(worker, verbs::Save{1, "/dev/null/folder"}).find("/dev/null/folder"),
             std::string::npos);
-  EXPECT_TRUE(text_of(call(worker, {"stats"})).starts_with("step "));
+  EXPECT_TRUE(call(worker, verbs::Stats{}).lines.starts_with("step "));
   EXPECT_TRUE(good_->goes_on());
 }
 
@@ -494,18 +519,20 @@ TEST_F(PsServerTest, SavesAreLoadedAndDamagedOnesAreRefused) {
   start_with_good_worker({.workers = 2, .background = [this](std::function<void()> task) {
                             background_.emplace(std::move(task));
                           }});
-  PsClient& worker = client(1);
+  Client& worker = client(1);
   ASSERT_TRUE(good_->goes_on());
   good_->stop();
   const float before = weight(1000);
-  const std::string lines = text_of(call(worker, {"save 7 " + folder_.path()}));
-  EXPECT_EQ(lines, "rows rows.7.0-of-1.rows\n");
+  const auto files = call(worker, verbs::Save{7, folder_.path()}).files;
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files[0].table, "rows");
+  EXPECT_EQ(files[0].file, "rows.7.0-of-1.rows");
   const std::string file = folder_.path() + "/rows.7.0-of-1.rows";
-  const std::vector<std::byte> rows = call(worker, {"rows rows"});
-  ByteSource in(rows, "rows");
-  EXPECT_EQ(in.get<uint64_t>(), 2U);  // keys 1 and 1000
-  EXPECT_EQ(text_of(call(worker, {"shrink 1"})), "2");
-  const Control load{"load " + folder_.path(), bytes_of_text(lines)};
+  const auto rows = call(worker, verbs::ReadRows{.table = "rows", .from = {}});
+  EXPECT_EQ(rows.keys.size(), 2U);  // keys 1 and 1000
+  EXPECT_TRUE(rows.next.at_end);
+  EXPECT_EQ(call(worker, verbs::Shrink{1}).erased, 2U);
+  const verbs::Load load{folder_.path(), files};
 
   std::ifstream stream(file, std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(stream), {}};
@@ -519,47 +546,46 @@ TEST_F(PsServerTest, SavesAreLoadedAndDamagedOnesAreRefused) {
   std::filesystem::remove(file);
   EXPECT_NE(failure(worker, load).find("No such file"), std::string::npos);
   folder_.write("rows.7.0-of-1.rows", whole);
-  EXPECT_EQ(text_of(call(worker, load)), "");
+  call(worker, load);
   EXPECT_EQ(weight(1000), before);
   EXPECT_TRUE(log_.has({"saved 1 tables in " + folder_.path()}));
   EXPECT_TRUE(log_.has({"loaded 1 tables from " + folder_.path()}));
 }
 
 TEST_F(PsServerTest, GatherIsAnsweredWhenAWorkerLeavesOrDies) {
-  start({.workers = 3, .grace = 100ms});
-  PsClient &first = client(0), &second = client(1);
+  start({.workers = 3, .limits = {.grace = 100ms}});
+  Client &first = client(0), &second = client(1);
   RawWorker third(at_.port, hello(2));
-  auto answer = ask(first, {"gather figures", bytes_of_text("one")});
+  auto answer = ask(first, metrics("one"));
   EXPECT_EQ(answer.wait_for(20ms), std::future_status::timeout);
-  call(second, {"leave"});
+  call(second, verbs::Leave{});
   third.socket().abort();
   ASSERT_EQ(answer.wait_for(kTestDeadline), std::future_status::ready) << log_.text();
-  const std::vector<std::byte> bytes = answer.get();
-  ByteSource in(bytes, "gathered");
-  EXPECT_EQ(in.get<uint32_t>(), 1U);
-  EXPECT_EQ(in.get<uint32_t>(), 0U);
-  EXPECT_EQ(text_of(in.take(in.get<uint64_t>())), "one");
+  const verbs::Gathered gathered = answer.get();
+  ASSERT_EQ(gathered.parts.size(), 1U);
+  EXPECT_EQ(gathered.parts[0].worker, 0U);
+  EXPECT_EQ(text_of(gathered), "one");
   EXPECT_TRUE(log_.has({"worker 1 has left"}));
   EXPECT_FALSE(server_->done());
-  call(first, {"leave"});
+  call(first, verbs::Leave{});
   EXPECT_TRUE(wait_until([&] { return server_->done(); }));
 }
 
 TEST_F(PsServerTest, WhatADeadProcessGatheredDoesNotCountForTheNextOne) {
   start({.workers = 2});
-  PsClient& first = client(0);
+  Client& first = client(0);
   {
     RawWorker raw(at_.port, hello(1, 5));
-    raw.send(FrameKind::control, 1, encode(Control{"gather figures", bytes_of_text("old")}));
+    raw.send(FrameKind::control, 1, encode(request_of(metrics("old"))));
     raw.send(FrameKind::ping, 0, {});
     raw.frame();
     raw.socket().abort();
   }
   EXPECT_TRUE(log_.has({"lost worker 1"}));
   const RawWorker raw(at_.port, hello(1, 6));
-  auto answer = ask(first, {"gather figures", bytes_of_text("one")});
+  auto answer = ask(first, metrics("one"));
   EXPECT_EQ(answer.wait_for(50ms), std::future_status::timeout);
-  raw.send(FrameKind::control, 1, encode(Control{"gather figures", bytes_of_text("new")}));
+  raw.send(FrameKind::control, 1, encode(request_of(metrics("new"))));
   ASSERT_EQ(answer.wait_for(kTestDeadline), std::future_status::ready);
   EXPECT_NE(text_of(answer.get()).find("new"), std::string::npos);
 }
@@ -567,20 +593,21 @@ TEST_F(PsServerTest, WhatADeadProcessGatheredDoesNotCountForTheNextOne) {
 TEST_F(PsServerTest, AControlThatComesAgainIsAnsweredAndNotPerformedAgain) {
   start({.workers = 1});
   const RawWorker raw(at_.port, hello(0));
-  raw.send(RawExchange{.flags = ExchangeHead::kPullRows, .pull = {4}});
+  raw.send(RawExchange{.flags = ExchangeHead::kCarriesKeys,
+                       .lists = {{.number = 0, .keys = {4}, .grads = {1, 1}}}});
   raw.reply(1);
   for (int again = 0; again < 3; ++again) {
-    raw.send(FrameKind::control, 1, encode(Control{"shrink 3"}));
-    EXPECT_EQ(raw.frame().payload, std::string(1, '\0') + "0");
+    raw.send(FrameKind::control, 1, encode(request_of(verbs::Shrink{3})));
+    EXPECT_EQ(raw.frame().payload, std::string(1 + sizeof(uint64_t), '\0'));  // none were erased
   }
-  EXPECT_EQ(server_->sparse_tables()[0]->size(), 1U);
+  EXPECT_EQ(server_->shard().rows(), 1U);
 }
 
 TEST_F(PsServerTest, StopEndsTheServerWithWorkersLeft) {
   start_with_good_worker();
   ASSERT_TRUE(good_->goes_on());
   EXPECT_FALSE(server_->done());
-  call(good_->client(), {"stop"});
+  call(good_->client(), verbs::Stop{});
   EXPECT_TRUE(server_->done());
   server_->wait();
   EXPECT_TRUE(log_.has({"worker 0 says stop"}));
@@ -591,9 +618,9 @@ TEST_F(PsServerTest, AWorkerThatLeavesTheStepGroupKeepsNobodyWaiting) {
   BusyWorker second(*env_, placement_, options_of(1)), third(*env_, placement_, options_of(2));
   good_.emplace(*env_, placement_, options_of(0));
   EXPECT_TRUE(good_->goes_on());
-  call(second.client(), {"leave"});
+  call(second.client(), verbs::Leave{});
   EXPECT_TRUE(good_->goes_on());
-  call(third.client(), {"pause"});
+  call(third.client(), verbs::Pause{});
   EXPECT_TRUE(good_->goes_on());
 }
 
@@ -601,7 +628,7 @@ TEST_F(PsServerTest, BothSidesSayWhoWaitsForWhom) {
   start({.workers = 3, .sync = true, .patience = 50ms});
   EXPECT_TRUE(log_.has({"server 0: waits for worker 0 (not here yet), worker 1 (not here yet)"}));
   ClientOptions options = options_of(0);
-  options.patience = 50ms;
+  options.tolerance.patience = 50ms;
   const RawWorker raw(at_.port, hello(1));
   good_.emplace(*env_, placement_, options);
   const std::string wait = "wait for worker 1 (" + raw.address() + "), worker 2 (not here yet)";
@@ -614,10 +641,10 @@ TEST_F(PsServerTest, BothSidesSayWhoWaitsForWhom) {
 TEST_F(PsServerTest, BothSidesSayWhoAGatheringWaitsFor) {
   start({.workers = 2, .patience = 50ms});
   ClientOptions options = options_of(0);
-  options.patience = 50ms;
+  options.tolerance.patience = 50ms;
   good_.emplace(*env_, placement_, options);
   const RawWorker raw(at_.port, hello(1));
-  auto answer = ask(good_->client(), {"gather the epoch is saved"});
+  auto answer = ask(good_->client(), verbs::Gather{"test", 1, "the epoch is saved", {}});
   const std::string wait =
       "'gather the epoch is saved': 1 of 2 are there, it waits for worker 1 (" + raw.address() +
       ")";
@@ -636,4 +663,4 @@ TEST_F(PsServerTest, ShortWaitsAreNotSpokenOf) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

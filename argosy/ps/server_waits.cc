@@ -2,26 +2,48 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "argosy/ps/server.h"
 
-namespace argosy {
+namespace argosy::ps {
+
+std::vector<ServerWait> Server::find_waits() {
+  std::vector<ServerWait> all;
+  if (auto step = group_.wait())
+    all.push_back({.until = ServerWait::Until::step_ended,
+                   .what = fmt::format("step {}", step_ + 1),
+                   .workers = std::move(step->missing),
+                   .held = std::move(step->held),
+                   .since = step->since});
+  for (Meetings::Wait& wait : meetings_.waits())
+    all.push_back({.until = ServerWait::Until::gathered,
+                   .what = std::move(wait.what),
+                   .workers = std::move(wait.missing),
+                   .held = std::move(wait.here),
+                   .since = wait.since});
+  ServerWait absent{.until = ServerWait::Until::all_here, .what = "hello", .since = started_};
+  for (uint32_t i = 0; i < roster_.size(); ++i)
+    if (roster_.state(i) == Roster::State::awaited) absent.workers.push_back(i);
+  if (!absent.workers.empty()) all.push_back(std::move(absent));
+  return all;
+}
 
 /// Who has held up whom for that long, in words; empty if nobody waits.
-std::string PsServer::waits_for(Env::Duration at_least) {
+std::string Server::waits_for(Env::Duration at_least) {
   const Env::Time before = env_.now() - at_least;
-  const Lock group(group_);
-  const auto names = [&](const std::vector<uint32_t>& numbers) {
+  const Lock lock(mutex_);
+  const auto names = [&](const std::vector<uint32_t>& workers) REQUIRES(mutex_) {
+    constexpr size_t kNamed = 8;
     std::vector<std::string> all;
-    for (const uint32_t number : numbers) {
-      Worker& worker = workers_[number];
-      const Lock lock(worker.mutex);
-      all.push_back(fmt::format("worker {} ({})", number,
-                                !worker.joined           ? "not here yet"
-                                : worker.link != nullptr ? worker.link->peer()
-                                                         : "link lost"));
-    }
-    return fmt::format("{}", fmt::join(all, ", "));
+    for (const uint32_t worker : std::span(workers).first(std::min(workers.size(), kNamed)))
+      all.push_back(fmt::format("worker {} ({})", worker,
+                                !roster_.has_come(worker)   ? "not here yet"
+                                : links_[worker] != nullptr ? links_[worker]->peer()
+                                                            : "link lost"));
+    return fmt::format(
+        "{}{}", fmt::join(all, ", "),
+        workers.size() > kNamed ? fmt::format(" and {} others", workers.size() - kNamed) : "");
   };
   for (const ServerWait& wait : find_waits()) {
     if (wait.since > before) continue;
@@ -31,7 +53,7 @@ std::string PsServer::waits_for(Env::Duration at_least) {
         return fmt::format("{}: {} wait for {}", wait.what, names(wait.held), missing);
       case ServerWait::Until::gathered:
         return fmt::format("'{}': {} of {} are there, it waits for {}", wait.what, wait.held.size(),
-                           workers_.size(), missing);
+                           roster_.size(), missing);
       case ServerWait::Until::all_here:
         return "waits for " + missing;
     }
@@ -39,52 +61,15 @@ std::string PsServer::waits_for(Env::Duration at_least) {
   return "";
 }
 
-/// Of the members of the step group, if some have ended the step and others have not.
-std::optional<ServerWait> PsServer::find_step_wait() {
-  ServerWait wait{.what = fmt::format("step {}", step_ + 1), .since = env_.now()};
-  for (uint32_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    if (worker.left || !worker.member) continue;
-    const Lock lock(worker.mutex);
-    (worker.held ? wait.held : wait.workers).push_back(i);
-    if (worker.held) wait.since = std::min(wait.since, worker.held->since);
-  }
-  if (wait.held.empty() || wait.workers.empty()) return std::nullopt;
-  return wait;
-}
-
-std::vector<ServerWait> PsServer::find_waits() {
-  std::vector<ServerWait> all;
-  if (auto wait = find_step_wait()) all.push_back(std::move(*wait));
-  for (const auto& [line, gathering] : gatherings_) {
-    ServerWait wait{.until = ServerWait::Until::gathered, .what = line, .since = gathering.since};
-    for (const auto& [worker, id] : gathering.asked) wait.held.push_back(worker);
-    wait.workers = missing(gathering);
-    if (!wait.workers.empty()) all.push_back(std::move(wait));
-  }
-  ServerWait absent{.until = ServerWait::Until::all_here, .what = "hello", .since = started_};
-  for (uint32_t i = 0; i < workers_.size(); ++i)
-    if (!workers_[i].joined && !workers_[i].left) absent.workers.push_back(i);
-  if (!absent.workers.empty()) all.push_back(std::move(absent));
-  return all;
-}
-
-ServerActivity PsServer::activity() {
-  const Lock group(group_);
-  ServerActivity activity{.waits = find_waits()};
-  for (Worker& worker : workers_) {
-    const Lock lock(worker.mutex);
-    const bool gathers = worker.verb == "join" || worker.verb.starts_with("gather ");
-    if (worker.control > 0 && !worker.result && !gathers)
-      activity.tasks.push_back({worker.verb, worker.asked});
+ServerActivity Server::activity() {
+  const Lock lock(mutex_);
+  ServerActivity activity{.waits = find_waits(), .tasks = {}};
+  for (uint32_t i = 0; i < roster_.size(); ++i) {
+    const Ledger::Entry::Asked& asked = ledger_[i].asked;
+    if (asked.id > 0 && !asked.answer && !asked.meets)
+      activity.tasks.push_back({asked.verb, asked.since});
   }
   return activity;
 }
 
-size_t PsServer::rows() const {
-  size_t rows = 0;
-  for (const auto& table : sparse_) rows += table->size();
-  return rows;
-}
-
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -7,26 +7,26 @@
 #include <vector>
 
 #include "argosy/base/bytes.h"
-#include "argosy/net/env.h"
 #include "argosy/net/test_links.h"
 #include "argosy/net/transport.h"
 #include "argosy/ps/client.h"
 #include "argosy/ps/server.h"
 #include "argosy/ps/wire.h"
+#include "argosy/world/env.h"
 
 /// What tests of servers and clients share: small tables, exchanges as bytes, blocking calls, and a
 /// worker that goes on and on.
-namespace argosy {
+namespace argosy::ps {
 
 constexpr size_t kTestDim = 2, kTestDense = 8;
 
-/// Tables whose values are sums of what was pushed: the rule add, from zeros.
+/// A parameter and a table whose values are sums of what was pushed: the rule add, from zeros.
 inline Placement adding_placement(uint32_t servers = 1, const std::string& rows = "rows") {
-  const TableSpec parameter{
-      .name = "w", .dim = kTestDense, .elements = kTestDense, .rule = "add", .learning_rate = "1"};
+  const ParameterSpec parameter{
+      .name = "w", .elements = kTestDense, .rule = "add", .learning_rate = "1"};
   const TableSpec table{
       .name = rows, .dim = kTestDim, .rule = "add", .learning_rate = "1", .track_unseen = true};
-  return place({parameter, table}, {0, 0}, servers, {.min_block = 4});
+  return place({parameter}, {table}, {0}, servers, {.min_block = 4});
 }
 
 /// An exchange of one key set, as a worker could send it.
@@ -68,6 +68,13 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// What all have brought to a meeting, one after the other.
+inline std::string text_of(const verbs::Gathered& gathered) {
+  std::string text;
+  for (const auto& part : gathered.parts) text += text_of(part.bytes);
+  return text;
+}
+
 inline std::vector<std::byte> bytes_of_text(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -102,29 +109,29 @@ class LogLines {
   std::string text_;
 };
 
-/// A control verb, answered. Throws its error.
-inline std::future<std::vector<std::byte>> ask(PsClient& client, Control control,
-                                               uint32_t server = 0) {
-  auto promise = std::make_shared<std::promise<std::vector<std::byte>>>();
-  client.control(server, std::move(control),
-                 [promise](std::exception_ptr error, std::vector<std::byte> result) {
-                   if (error != nullptr)
-                     promise->set_exception(error);
-                   else
-                     promise->set_value(std::move(result));
-                 });
+/// A verb, answered. Throws its error.
+template <class V>
+std::future<typename V::Result> ask(Client& client, const V& verb, uint32_t server = 0) {
+  auto promise = std::make_shared<std::promise<typename V::Result>>();
+  client.ask(server, request_of(verb),
+             [promise](std::exception_ptr error, const std::vector<std::byte>& result) {
+               if (error != nullptr)
+                 promise->set_exception(error);
+               else
+                 promise->set_value(answer_of<V>(result));
+             });
   return promise->get_future();
 }
 
-inline std::vector<std::byte> call(PsClient& client, Control control, uint32_t server = 0) {
-  auto answer = ask(client, std::move(control), server);
+template <class V>
+typename V::Result call(Client& client, const V& verb, uint32_t server = 0) {
+  auto answer = ask(client, verb, server);
   if (answer.wait_for(kTestDeadline) != std::future_status::ready)
     throw std::runtime_error("no answer came");
   return answer.get();
 }
 
-inline std::future<void> send_exchange(PsClient& client,
-                                       const std::shared_ptr<Exchange>& exchange) {
+inline std::future<void> send_exchange(Client& client, const std::shared_ptr<Exchange>& exchange) {
   auto promise = std::make_shared<std::promise<void>>();
   exchange->done = [promise](std::exception_ptr error) {
     if (error != nullptr)
@@ -141,7 +148,7 @@ class BusyWorker {
  public:
   BusyWorker(Env& env, const Placement& placement, ClientOptions options)
       : keys_{{options.worker + 1, 1000}}, transport_(tcp_transport()) {
-    client_ = PsClient::make(env, *transport_, placement, std::move(options));
+    client_ = Client::make(env, *transport_, placement, std::move(options));
     step(nullptr);
   }
   ~BusyWorker() {
@@ -151,7 +158,7 @@ class BusyWorker {
   BusyWorker(const BusyWorker&) = delete;
   BusyWorker& operator=(const BusyWorker&) = delete;
 
-  PsClient& client() { return *client_; }
+  Client& client() { return *client_; }
   /// Whether a few more exchanges are answered.
   testing::AssertionResult goes_on() {
     constexpr int kMore = 5;
@@ -227,7 +234,7 @@ class BusyWorker {
   bool stopping_ = false, stopped_ = false;
   std::string error_;
   std::unique_ptr<Transport> transport_;
-  std::shared_ptr<PsClient> client_;
+  std::shared_ptr<Client> client_;
 };
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -4,7 +4,7 @@
 #include "argosy/net/simulation.h"
 #include "argosy/ps/test_exchanges.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 using Indices = std::vector<uint32_t>;
@@ -16,23 +16,23 @@ class Waits : public testing::Test {
     for (uint32_t i = 0; i < servers; ++i) {
       const std::string host = "server" + std::to_string(i);
       servers_.push_back(
-          PsServer::make(simulation_.host_env(host), placement_,
-                         {.index = i, .workers = workers, .sync = sync, .grace = 60s}));
+          Server::make(simulation_.host_env(host), placement_,
+                       {.index = i, .workers = workers, .sync = sync, .limits = {.grace = 60s}}));
       simulation_.host(host).listen({host, 1}, servers_.back()->acceptor());
     }
     workers_ = workers;
   }
-  PsClient& worker(uint32_t number) {
+  Client& worker(uint32_t number) {
     const std::string host = "worker" + std::to_string(number);
     ClientOptions options{.servers = {}, .worker = number, .workers = workers_};
     for (size_t s = 0; s < servers_.size(); ++s)
       options.servers.push_back({"server" + std::to_string(s), 1});
-    clients_.push_back(PsClient::make(simulation_.host_env(host), simulation_.host(host),
-                                      placement_, std::move(options)));
+    clients_.push_back(Client::make(simulation_.host_env(host), simulation_.host(host), placement_,
+                                    std::move(options)));
     return *clients_.back();
   }
   /// Ends a step by a push of parameters, and pulls rows.
-  void end_step(PsClient& client) {
+  void end_step(Client& client) {
     auto exchange = std::make_shared<Exchange>();
     exchange->dense.emplace_back(ones_);
     exchange->ends_step = true;
@@ -51,8 +51,8 @@ class Waits : public testing::Test {
   Simulation simulation_{1};
   Placement placement_;
   uint32_t workers_ = 1;
-  std::vector<std::shared_ptr<PsServer>> servers_;
-  std::vector<std::shared_ptr<PsClient>> clients_;
+  std::vector<std::shared_ptr<Server>> servers_;
+  std::vector<std::shared_ptr<Client>> clients_;
   std::vector<std::vector<Key>> keys_{{1, 2, 3}};
   std::vector<float> ones_ = std::vector<float>(kTestDense, 1.0F), rows_ = std::vector<float>(6);
   int answered_ = 0;
@@ -60,7 +60,7 @@ class Waits : public testing::Test {
 
 TEST_F(Waits, OfASyncStepNameTheWorkersThatHaveNotEndedIt) {
   start(1, 3, true);
-  PsClient &first = worker(0), &second = worker(1), &third = worker(2);
+  Client &first = worker(0), &second = worker(1), &third = worker(2);
   pass(1s);
   EXPECT_TRUE(first.waits().empty());
   EXPECT_TRUE(servers_[0]->activity().waits.empty());
@@ -87,19 +87,19 @@ TEST_F(Waits, OfASyncStepNameTheWorkersThatHaveNotEndedIt) {
   EXPECT_TRUE(first.waits().empty());
   EXPECT_EQ(first.under_way(), 0U);
   EXPECT_TRUE(servers_[0]->activity().waits.empty());
-  EXPECT_EQ(servers_[0]->rows(), 3U);
 }
 
 TEST_F(Waits, OfAGatheringNameTheWorkerThatDoesNotComeToIt) {
   start(1, 2);
-  PsClient &first = worker(0), &second = worker(1);
+  Client &first = worker(0), &second = worker(1);
   pass(1s);
   int gathered = 0;
-  const auto gather = [&](PsClient& client) {
-    client.control(0, {"gather the epoch is saved"}, [&](std::exception_ptr, auto) { ++gathered; });
+  const auto gather = [&](Client& client) {
+    client.ask(0, request_of(verbs::Gather{"test", 1, "the epoch is saved", {}}),
+               [&](std::exception_ptr, auto) { ++gathered; });
   };
   gather(first);
-  first.control(0, {"stats"}, [](std::exception_ptr, auto) {});  // behind it
+  first.ask(0, request_of(verbs::Stats{}), [](std::exception_ptr, auto) {});  // behind it
   pass(7s);
   const auto wants = first.waits();
   ASSERT_EQ(wants.size(), 1U);
@@ -121,7 +121,7 @@ TEST_F(Waits, OfAGatheringNameTheWorkerThatDoesNotComeToIt) {
 
 TEST_F(Waits, NameAServerThatIsLostAndWorkersThatHaveNotComeYet) {
   start(2, 2);
-  PsClient& client = worker(0);
+  Client& client = worker(0);
   pass(3s);
   EXPECT_TRUE(client.waits().empty());
   const auto absent = servers_[1]->activity().waits;
@@ -143,7 +143,7 @@ TEST_F(Waits, NameAServerThatIsLostAndWorkersThatHaveNotComeYet) {
 TEST_F(Waits, NameAServerThatWasNeverThere) {
   start(1, 1);
   simulation_.crash("server0");
-  PsClient& client = worker(0);
+  Client& client = worker(0);
   end_step(client);
   pass(5s);
   const auto wants = client.waits();
@@ -156,16 +156,17 @@ TEST_F(Waits, NameAServerThatWasNeverThere) {
 TEST_F(Waits, TellOfASaveThatIsBeingMade) {
   placement_ = adding_placement();
   std::vector<std::function<void()>> tasks;
-  servers_.push_back(PsServer::make(
+  servers_.push_back(Server::make(
       simulation_.host_env("server0"), placement_,
       {.workers = 1, .background = [&](std::function<void()> task) { tasks.push_back(task); }}));
   simulation_.host("server0").listen({"server0", 1}, servers_[0]->acceptor());
-  PsClient& client = worker(0);
-  client.control(0, {"save 1 folder"}, [this](std::exception_ptr, auto) { ++answered_; });
+  Client& client = worker(0);
+  client.ask(0, request_of(verbs::Save{1, "folder"}),
+             [this](std::exception_ptr, auto) { ++answered_; });
   pass(6s);
   const auto saves = servers_[0]->activity().tasks;
   ASSERT_EQ(saves.size(), 1U);
-  EXPECT_EQ(saves[0].line, "save 1 folder");
+  EXPECT_EQ(saves[0].verb, "save");
   EXPECT_NEAR(age(saves[0].since), 6, 0.2);
   ASSERT_EQ(tasks.size(), 1U);
   tasks[0]();
@@ -176,7 +177,7 @@ TEST_F(Waits, TellOfASaveThatIsBeingMade) {
 
 TEST_F(Waits, OfAnAsyncWorkerAreNoneAndItsStalenessIsCounted) {
   start(1, 1);
-  PsClient& client = worker(0);
+  Client& client = worker(0);
   auto pull = std::make_shared<Exchange>();
   pull->lists = std::make_shared<KeyLists>(placement_, keys_);
   pull->rows.emplace_back(rows_);
@@ -198,7 +199,7 @@ TEST_F(Waits, OfAnAsyncWorkerAreNoneAndItsStalenessIsCounted) {
 TEST(WaitsOfRealThreads, MayBeAskedForWhileExchangesGoOn) {
   const auto env = real_env();
   const Placement placement = adding_placement();
-  const auto server = PsServer::make(*env, placement, {.workers = 2, .sync = true});
+  const auto server = Server::make(*env, placement, {.workers = 2, .sync = true, .threads = 2});
   const auto transport = tcp_transport();
   const Endpoint at = transport->listen({"127.0.0.1", 0}, server->acceptor());
   const auto options = [&](uint32_t worker) {
@@ -210,7 +211,7 @@ TEST(WaitsOfRealThreads, MayBeAskedForWhileExchangesGoOn) {
       for (const ServerWait& wait : server->activity().waits) EXPECT_FALSE(wait.workers.empty());
       for (const ClientWait& wait : first.client().waits()) EXPECT_EQ(wait.server, 0U);
       EXPECT_LE(first.client().under_way(), 1U);
-      EXPECT_LE(server->rows(), 3U);
+      EXPECT_LE(server->shard().rows(), 3U);
       EXPECT_EQ(first.client().staleness().steps, 0U);  // in sync mode nobody is late
     }
   });
@@ -218,4 +219,4 @@ TEST(WaitsOfRealThreads, MayBeAskedForWhileExchangesGoOn) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

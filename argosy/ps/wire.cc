@@ -4,8 +4,9 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
+#include "argosy/ps/entry.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 constexpr uint32_t kMaxLists = 1 << 16;  // a list takes more memory than it takes bytes
@@ -30,6 +31,19 @@ std::span<const T> values(ByteSource& in, uint64_t n) {
   return {reinterpret_cast<const T*>(bytes.data()), n};
 }
 
+/// By key set.
+std::vector<RowColumns> take_columns(ByteSource& in, const ServerShape& shape,
+                                     std::span<const std::span<const Key>> keys) {
+  std::vector<RowColumns> columns(keys.size());
+  for (size_t set = 0; set < keys.size(); ++set) {
+    if (shape.columns[set].counts) columns[set].counts = values<uint32_t>(in, keys[set].size());
+    if (!shape.columns[set].scores) continue;
+    columns[set].shows = values<float>(in, keys[set].size());
+    columns[set].clicks = values<float>(in, keys[set].size());
+  }
+  return columns;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const Hello& hello) {
@@ -46,6 +60,11 @@ std::vector<std::byte> encode(const Hello& hello) {
   out.put(hello.milestone);
   out.put(hello.pass);
   out.put(static_cast<uint8_t>(hello.paused));
+  out.put(static_cast<uint32_t>(hello.gathered.size()));
+  for (const auto& [series, number] : hello.gathered) {
+    out.put_text(series);
+    out.put(number);
+  }
   out.put_text(hello.token);
   return taken(out);
 }
@@ -67,6 +86,10 @@ Hello decode_hello(const InFrame& frame) {
   hello.milestone = in.get<uint64_t>();
   hello.pass = in.get<uint64_t>();
   hello.paused = in.get<uint8_t>() != 0;
+  for (auto left = in.get<uint32_t>(); left > 0; --left) {
+    std::string series = in.get_text();
+    hello.gathered[std::move(series)] = in.get<uint64_t>();
+  }
   hello.token = in.get_text();
   expect_end(in);
   return hello;
@@ -110,30 +133,17 @@ Pong decode_pong(const InFrame& frame) {
   return pong;
 }
 
-std::vector<std::byte> encode(const Control& control) {
-  ByteBuffer out;
-  out.put_text(control.line);
-  out.put_all(std::span<const std::byte>(control.bytes));
-  return taken(out);
-}
-
-Control decode_control(const InFrame& frame) {
-  ByteSource in = source(frame, "control");
-  Control control;
-  control.line = in.get_text();
-  const auto rest = in.take(in.left());
-  control.bytes.assign(rest.begin(), rest.end());
-  return control;
-}
-
 ServerShape::ServerShape(const Placement& placement, uint32_t server)
-    : key_sets(placement.key_set_count()) {
+    : key_sets(placement.key_set_count()), columns(key_sets) {
   for (const Slice& slice : placement.slices)
     if (slice.server == server) dense_floats += slice.size();
   for (size_t i = 0; i < placement.tables.size(); ++i) {
-    if (!placement.is_sparse(i)) continue;
     dims.push_back(placement.tables[i].dim);
     sets.push_back(placement.key_sets[i]);
+    const Entry::Kind entry = Entry(placement.tables[i].entry).kind();
+    Wanted& wanted = columns[placement.key_sets[i]];
+    if (entry == Entry::Kind::show_click) wanted = {.counts = true, .scores = true};
+    if (entry == Entry::Kind::count_filter) wanted.counts = true;
   }
 }
 
@@ -168,6 +178,9 @@ ExchangeView parse_exchange(std::span<const std::byte> payload, const ServerShap
                        payload.size(), " bytes");
       list.grads.push_back(values<float>(in, rows * shape.dims[table]));
     }
+  if (!view.pull.empty()) view.pull_columns = take_columns(in, shape, view.pull);
+  for (ExchangeView::List& list : view.lists)
+    if (!list.keys.empty()) list.columns = take_columns(in, shape, list.keys);
   expect_end(in);
   return view;
 }
@@ -185,4 +198,4 @@ ReplyView parse_reply(std::span<const std::byte> payload, const ServerShape& sha
   return view;
 }
 
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "argosy/base/rows.h"
+#include "argosy/base/key.h"
+#include "argosy/base/trained.h"
 #include "argosy/net/frame.h"
 #include "argosy/ps/placement.h"
+#include "argosy/ps/row_columns.h"
 
-// What a server and its workers say to each other; docs/formats/frames.md has the bytes.
-namespace argosy {
+// The messages between servers and workers; docs/formats/frames.md has the bytes.
+namespace argosy::ps {
 
 /// The first frame of a worker on a link.
 struct Hello {
@@ -20,12 +23,13 @@ struct Hello {
   uint32_t inflight = 8;     // key lists that the server keeps for it
   uint64_t answered = 0;     // the last exchange that servers at this address have answered
   uint32_t restarts = 0;     // how often the worker's process has been started again
-  // What servers at this address have told this process, for one that was started anew:
-  uint64_t step = 0;       // the last one seen
-  uint64_t milestone = 0;  // the last one answered
-  uint64_t pass = 0;       // the last one joined
-  bool paused = false;     // it has left the step group since
-  std::string token = {};  // not looked at yet
+  // For a restarted server, what its predecessors told this process:
+  uint64_t step = 0;                              // the last one seen
+  uint64_t milestone = 0;                         // the last one answered
+  uint64_t pass = 0;                              // the last one joined
+  bool paused = false;                            // it has left the step group since
+  std::map<std::string, uint64_t> gathered = {};  // the last gather answered, by series
+  std::string token = {};                         // not looked at yet
 };
 
 /// The server's answer.
@@ -59,12 +63,15 @@ enum class Severity : uint64_t { transient = 0, final = 1 };
 ///   for each pushed list the same,
 ///   the keys of the pull, and if carried those of the pushed lists,
 ///   if pushing dense: the gradients of the server's slices,
-///   for each pushed list, for each sparse table: the gradients of its rows.
+///   for each pushed list, for each table: the gradients of its rows,
+///   for the pull, and if carried for each pushed list, for each key set: the side columns that
+///   tables ask for: counts of u32, then shows and clicks.
 /// All numbers in front of the floats have 64 bits, so every part is aligned.
 struct ExchangeHead {
   uint64_t sequence = 0;
   uint32_t flags = 0;
-  uint32_t lists = 0;  // that are pushed
+  uint32_t lists = 0;    // that are pushed
+  Trained trained = {};  // once it is applied; zeros where it pushes nothing
 
   enum Flag : uint32_t {
     kPushDense = 1,
@@ -79,7 +86,7 @@ struct ExchangeHead {
 };
 
 /// In front of the payload of a reply, which goes on with the weights of the server's slices if
-/// they were pulled, then for each sparse table its rows.
+/// they were pulled, then for each table its rows.
 struct ReplyHead {
   uint64_t sequence = 0;
   uint64_t step = 0;       // of the server, when it read the rows
@@ -87,23 +94,30 @@ struct ReplyHead {
   uint64_t staleness = 0;  // steps from the pulls of the pushed lists to their push, added up
 };
 
-/// What the exchanges with one server are made of.
+/// The sizes that exchanges with one server are made of.
 struct ServerShape {
   ServerShape(const Placement& placement, uint32_t server);
   size_t key_sets;
+  struct Wanted {
+    bool counts = false, scores = false;
+    size_t values() const { return (counts ? 1 : 0) + (scores ? 2 : 0); }  // of 4 bytes, a key
+  };
+  std::vector<Wanted> columns;  // by key set
   size_t dense_floats = 0;
-  std::vector<size_t> dims, sets;  // by sparse table: floats of a row, its key set
+  std::vector<size_t> dims, sets;  // by table: floats of a row, its key set
 };
 
 /// The parts of an exchange, over its payload.
 struct ExchangeView {
   ExchangeHead head;
   std::vector<std::span<const Key>> pull;  // by key set
+  std::vector<RowColumns> pull_columns;    // the same
   struct List {
     uint64_t number = 0;
     std::vector<uint64_t> counts;               // of keys, by key set
     std::vector<std::span<const Key>> keys;     // by key set, if carried
-    std::vector<std::span<const float>> grads;  // by sparse table
+    std::vector<RowColumns> columns;            // the same
+    std::vector<std::span<const float>> grads;  // by table
   };
   std::vector<List> lists;
   std::span<const float> dense;
@@ -117,18 +131,10 @@ ExchangeView parse_exchange(std::span<const std::byte> payload, const ServerShap
 struct ReplyView {
   ReplyHead head;
   std::span<const float> dense;
-  std::vector<std::span<const float>> rows;  // by sparse table
+  std::vector<std::span<const float>> rows;  // by table
 };
 /// `keys`: how many were pulled, by key set; empty: no rows. Throws DataError.
 ReplyView parse_reply(std::span<const std::byte> payload, const ServerShape& shape, bool dense,
                       std::span<const size_t> keys);
 
-/// A verb with its words, and bytes behind it.
-struct Control {
-  std::string line;
-  std::vector<std::byte> bytes = {};
-};
-std::vector<std::byte> encode(const Control& control);
-Control decode_control(const InFrame& frame);  // throws DataError
-
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -9,7 +9,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/ps/test_exchanges.h"
 
-namespace argosy {
+namespace argosy::ps {
 namespace {
 
 constexpr uint32_t kEverything = ExchangeHead::kPushDense | ExchangeHead::kPullDense |
@@ -30,7 +30,8 @@ const Hello kHello{.job = "job",
                    .token = "secret"};
 const Welcome kWelcome{.server = 2, .applied = 41, .step = 1000, .incarnation = 7};
 const Pong kPong{.received = 9, .applied = 8, .waits_for = "step 9: worker 0 wait for worker 1"};
-const Control kControl{"gather figures", {std::byte{1}, std::byte{0}, std::byte{3}}};
+const Request kRequest =
+    request_of(verbs::Gather{"fleet", 3, "metrics", {std::byte{1}, std::byte{0}, std::byte{3}}});
 
 RawExchange everything() {
   return {.sequence = 12,
@@ -71,9 +72,14 @@ TEST(Wire, GreetingsComeBackAsTheyWent) {
   const Pong pong = decode_pong(in_frame(FrameKind::pong, encode(kPong)));
   EXPECT_EQ(encode(pong), encode(kPong));
   EXPECT_EQ(pong.waits_for, kPong.waits_for);
-  const Control control = decode_control(in_frame(FrameKind::control, encode(kControl)));
-  EXPECT_EQ(control.line, kControl.line);
-  EXPECT_EQ(control.bytes, kControl.bytes);
+  const Request request = decode_request(in_frame(FrameKind::control, encode(kRequest)));
+  EXPECT_EQ(request.verb, kRequest.verb);
+  EXPECT_EQ(request.fields, kRequest.fields);
+  const auto gather = decode_fields<verbs::Gather>(request.fields, "gather");
+  EXPECT_EQ(gather.series, "fleet");
+  EXPECT_EQ(gather.number, 3U);
+  EXPECT_EQ(gather.name, "metrics");
+  EXPECT_EQ(gather.bytes, (std::vector<std::byte>{std::byte{1}, std::byte{0}, std::byte{3}}));
 }
 
 TEST(Wire, AnExchangeComesBackAsItWent) {
@@ -155,7 +161,10 @@ TEST(Wire, EveryPrefixOfAMessageIsRefused) {
   prefixes(encode(kHello), decode_hello);
   prefixes(encode(kWelcome), decode_welcome);
   prefixes(encode(kPong), decode_pong);
-  prefixes(encode(Control{kControl.line}), decode_control);
+  prefixes(encode(Request{.verb = kRequest.verb}), decode_request);
+  prefixes(kRequest.fields, [](const InFrame& frame) {
+    decode_fields<verbs::Gather>(frame.payload->bytes(), "gather");
+  });
   prefixes(everything().bytes(), parsed);
 }
 
@@ -195,7 +204,7 @@ TEST(Wire, EveryBytesDamageIsRefusedOrStaysWithinTheBytes) {
   greetings(encode(kHello), decode_hello);
   greetings(encode(kWelcome), decode_welcome);
   greetings(encode(kPong), decode_pong);
-  greetings(encode(kControl), decode_control);
+  greetings(encode(kRequest), decode_request);
 }
 
 TEST(Wire, RandomBytesAreRefusedOrStayWithinTheBytes) {
@@ -225,7 +234,7 @@ TEST(Wire, NumbersWithoutMeasureAreRefusedBeforeAnythingIsAllocated) {
   EXPECT_EQ(refusal({}, 0, 65536), "exchange: 65536 values of 8 bytes announced, 0 bytes left");
   EXPECT_EQ(refusal({kWild}, ExchangeHead::kPullRows, 0),
             "exchange: 2305843009213693952 values of 8 bytes announced, 0 bytes left");
-  EXPECT_EQ(refusal({1, kWild}, 0, 1), "exchange: 2305843009213693952 rows announced in 32 bytes");
+  EXPECT_EQ(refusal({1, kWild}, 0, 1), "exchange: 2305843009213693952 rows announced in 56 bytes");
   EXPECT_EQ(refusal({1, kWild}, ExchangeHead::kCarriesKeys, 1),
             "exchange: 2305843009213693952 values of 8 bytes announced, 0 bytes left");
   Hello hello = kHello;
@@ -235,4 +244,4 @@ TEST(Wire, NumbersWithoutMeasureAreRefusedBeforeAnythingIsAllocated) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::ps

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <set>
 #include <sstream>
 
 #include "argosy/base/error.h"
-#include "argosy/fleet/dense_pieces.h"
+#include "argosy/modes/dense_pieces.h"
 #include "argosy/ps/server.h"
 #include "argosy/train/saved_model.h"
 
@@ -29,7 +28,7 @@ constexpr std::string_view kFirstHeader = "argosy checkpoint 1";  // had no mark
 ///   replaced factors.6.rows
 struct Manifest {
   ResumePoint resume;
-  std::vector<SavedTable> tables;
+  std::vector<ps::SavedTable> tables;
   std::vector<std::string> replaced;  // files of the generation before, which may be left
   std::vector<std::string> marks;     // by server
   uint64_t generation = 0;            // of the table files
@@ -44,7 +43,7 @@ struct Manifest {
       else
         fmt::format_to(line, "file {} {}\n", mark.file, mark.lines);
     }
-    for (const SavedTable& entry : tables)
+    for (const ps::SavedTable& entry : tables)
       fmt::format_to(line, "table {} {}\n", entry.table, entry.file);
     for (size_t i = 0; i < marks.size(); ++i) fmt::format_to(line, "server {} {}\n", i, marks[i]);
     for (const std::string& file : replaced) fmt::format_to(line, "replaced {}\n", file);
@@ -78,7 +77,7 @@ struct Manifest {
         else
           std::istringstream(lines_done) >> mark.lines;
       } else if (what == "table") {
-        SavedTable& entry = manifest.tables.emplace_back();
+        ps::SavedTable& entry = manifest.tables.emplace_back();
         words >> entry.table >> entry.file;
       } else if (what == "server") {
         size_t number = 0;
@@ -97,7 +96,7 @@ struct Manifest {
 
 std::string manifest_path(const std::string& dir) { return dir + "/persistables.argosy"; }
 
-/// Of the checkpoint that is there; nothing if there is none, or none that can be read.
+/// From the existing checkpoint; nothing if there is none, or none that can be read.
 Manifest previous_manifest(Env& env, const std::string& dir) {
   if (!env.file_exists(manifest_path(dir))) return {};
   try {
@@ -114,27 +113,26 @@ uint64_t step_of(const SavedModel& saved, const std::string& path) {
   return static_cast<uint64_t>(found->value.as<int64_t>()[0]);
 }
 
-/// Puts what was saved over a server's dense state. Optimizer state that was not saved, as in geo
+/// Puts what was saved over a server's parameters. Optimizer state that was not saved, as in geo
 /// mode, stays as it is.
 void take_dense(const SavedModel& saved, const std::string& path,
-                const std::vector<DensePiece>& pieces, const Placement& placement,
-                std::span<std::byte> dense) {
-  std::byte* to = dense.data() + sizeof(uint64_t);  // the step
+                const std::vector<DensePiece>& pieces, const ps::Placement& placement,
+                std::span<float> dense) {
+  float* to = dense.data();
   for (const DensePiece& piece : pieces) {
     const std::string name = piece.name(placement);
     const auto found = std::ranges::find(saved.tensors, name, &NamedTensor::name);
     const bool there = found != saved.tensors.end();
     check<DataError>(there || piece.is_state, path, ": has no '", name, "', which the model needs");
-    const size_t bytes = piece.size * sizeof(float);
     if (there) {
       const auto floats = found->value.as<float>();
       check<DataError>(
           piece.begin + piece.size <= floats.size() &&
-              (piece.is_state || floats.size() == placement.tables[piece.table].elements),
+              (piece.is_state || floats.size() == placement.parameters[piece.parameter].elements),
           path, ": '", name, "' has ", floats.size(), " values, which the model's do not fit");
-      std::memcpy(to, floats.data() + piece.begin, bytes);
+      std::copy_n(floats.data() + piece.begin, piece.size, to);
     }
-    to += bytes;
+    to += piece.size;
   }
 }
 
@@ -152,9 +150,9 @@ void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
   SavedTables saved = store.save(env, dir, manifest.generation);
   manifest.tables = std::move(saved.files);
   manifest.marks = std::move(saved.marks);
-  for (const SavedTable& old : before.tables) manifest.replaced.push_back(old.file);
+  for (const ps::SavedTable& old : before.tables) manifest.replaced.push_back(old.file);
   save_model(env, manifest_path(dir), {manifest.text(), store.persistables()});
-  for (const SavedTable& old : before.tables) env.remove_file(dir + "/" + old.file);
+  for (const ps::SavedTable& old : before.tables) env.remove_file(dir + "/" + old.file);
 }
 
 ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store) {
@@ -162,7 +160,7 @@ ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store)
   const SavedModel saved = load_model(env, path);
   const Manifest manifest = Manifest::parse(saved.program, path);
   const std::vector<NamedTensor> persistables = store.persistables();
-  // What was saved without optimizer state, as in geo mode, begins a new one.
+  // Parameters saved without optimizer state, as in geo mode, get a fresh one.
   std::vector<NamedTensor> expected;
   std::ranges::copy_if(persistables, std::back_inserter(expected), [&](const NamedTensor& tensor) {
     return !tensor.name.ends_with("@state") ||
@@ -171,7 +169,7 @@ ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store)
   check_fits(saved, path, expected);
   const std::vector<std::string> wanted = store.sparse_tables();
   std::set<std::string> held;
-  for (const SavedTable& table : manifest.tables) held.insert(table.table);
+  for (const ps::SavedTable& table : manifest.tables) held.insert(table.table);
   check<DataError>(held.size() == wanted.size(), path, ": holds ", held.size(),
                    " sparse tables, the model has ", wanted.size());
   for (const std::string& name : wanted)
@@ -183,23 +181,23 @@ ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store)
   return manifest.resume;
 }
 
-SavedPart load_part(Env& env, const std::string& dir, const Placement& placement, uint32_t index,
-                    PsServer& server) {
+uint64_t checkpoint_generation(Env& env, const std::string& dir) {
+  return previous_manifest(env, dir).generation;
+}
+
+SavedPart load_part(Env& env, const std::string& dir, const ps::Placement& placement,
+                    uint32_t index, ps::Server& server) {
   const std::string path = manifest_path(dir);
   const SavedModel saved = load_model(env, path);
   const Manifest manifest = Manifest::parse(saved.program, path);
   SavedPart part{.resume = manifest.resume, .mark = {}};
   if (manifest.marks.size() == placement.servers)
-    part.mark = ServerMark::parse(manifest.marks[index]);
-  std::vector<std::byte> dense = server.dense_state();
+    part.mark = ps::ServerMark::parse(manifest.marks[index]);
+  std::vector<float> dense = server.shard().parameters();
   take_dense(saved, path, dense_pieces(placement, index), placement, dense);
-  const uint64_t step = part.mark ? part.mark->step : step_of(saved, path);
-  std::memcpy(dense.data(), &step, sizeof step);
-  std::vector<std::string> lines;
-  for (const SavedTable& table : manifest.tables)
-    lines.push_back(fmt::format("{} {}", table.table, table.file));
-  server.load(dir, lines);
-  server.set_dense_state(dense);
+  server.shard().load(env, dir, manifest.tables);
+  server.shard().set_parameters(dense);
+  server.set_step(part.mark ? part.mark->step : step_of(saved, path));
   return part;
 }
 

@@ -42,7 +42,8 @@ void ChunkedCompute::take_part(const Batch& batch, Chunk& chunk) const {
     check<ConfigError>(feed != batch.feeds.end(), "input '", name, "' is not fed");
     return feed->second;
   };
-  for (const TableSpec& table : plan_.tables) chunk.feeds[table.name] = whole(table.name);
+  for (const ps::ParameterSpec& spec : plan_.parameters) chunk.feeds[spec.name] = whole(spec.name);
+  for (const ps::TableSpec& spec : plan_.tables) chunk.feeds[spec.name] = whole(spec.name);
   for (const VarDesc& state : plan_.states) chunk.feeds[state.name] = whole(state.name);
   for (const ColumnFeed& column : plan_.layout.columns)
     chunk.feeds[column.input] = part_of(whole(column.input), chunk.begin, chunk.end);
@@ -87,8 +88,8 @@ void ChunkedCompute::add_up(size_t edge, size_t instances) {
   }
 }
 
-void ChunkedCompute::run(Batch& batch, Communicator& communicator, const RunSeed& seed,
-                         Figures& figures) {
+void ChunkedCompute::run(Batch& batch, Lane& lane, const RunSeed& seed, MetricTally& metrics,
+                         FiniteCheck& finite) {
   const size_t n = chunks_.size();
   for (size_t i = 0; i < n; ++i) {
     chunks_[i].begin = batch.size * i / n;
@@ -103,11 +104,16 @@ void ChunkedCompute::run(Batch& batch, Communicator& communicator, const RunSeed
 
   const auto first =
       std::ranges::find_if(chunks_, [](const Chunk& chunk) { return chunk.size() > 0; });
-  for (size_t i = 0; i < plan_.edges.size(); ++i)
-    communicator.deliver(batch, plan_.edges[i], first->values[i]);
+  for (const Chunk& chunk : chunks_)
+    for (size_t i = 0; chunk.size() > 0 && i < measured_.size(); ++i)
+      finite.look(batch, measured_[i], chunk.measured[i], seed);
+  for (size_t i = 0; i < plan_.edges.size(); ++i) {
+    finite.look(batch, plan_.edges[i].value, first->values[i], seed);
+    lane.deliver(batch, plan_.edges[i], first->values[i]);
+  }
   for (const Chunk& chunk : chunks_) {
     if (chunk.size() == 0) continue;
-    figures.add(chunk.size(), [&](VarId id) -> const Tensor& {
+    metrics.add(chunk.size(), [&](VarId id) -> const Tensor& {
       return chunk
           .measured[static_cast<size_t>(std::ranges::find(measured_, id) - measured_.begin())];
     });

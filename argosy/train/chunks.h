@@ -4,13 +4,14 @@
 
 #include "argosy/base/thread_team.h"
 #include "argosy/data/batch.h"
-#include "argosy/fleet/communicator.h"
 #include "argosy/graph/executor.h"
-#include "argosy/train/figures.h"
+#include "argosy/modes/communicator.h"
+#include "argosy/train/finite_check.h"
+#include "argosy/train/metric_tally.h"
 
 namespace argosy {
 
-/// Computes a batch in a fixed number of chunks, on any number of threads: gradients and figures
+/// Computes a batch in a fixed number of chunks, on any number of threads: gradients and metrics
 /// are added in the order of the chunks, so the bits do not depend on the threads. The loss is
 /// taken as a mean over instances: a chunk's gradient counts by its share of the batch, and so
 /// does its next value of a state.
@@ -20,8 +21,9 @@ class ChunkedCompute {
   ChunkedCompute(const Plan& plan, const Measures& measures, size_t chunks, size_t threads,
                  const Executor::Options& options);
 
-  /// The batch has been fetched. Delivers to the communicator, which may commit afterwards.
-  void run(Batch& batch, Communicator& communicator, const RunSeed& seed, Figures& figures);
+  /// The batch has been fetched. Delivers to its lane, which may commit afterwards.
+  void run(Batch& batch, Lane& lane, const RunSeed& seed, MetricTally& metrics,
+           FiniteCheck& finite);
 
  private:
   struct Chunk {

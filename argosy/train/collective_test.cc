@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "argosy/comm/test_rank_process.h"
-#include "argosy/fleet/local_store.h"
+#include "argosy/modes/local_store.h"
 #include "argosy/train/test_ranks.h"
 
 namespace argosy {
@@ -146,14 +146,13 @@ std::string refusal(const Model& model, const Change& change) {
 }
 
 TEST(Collective, RanksThatTrainDifferentThingsAreRefused) {
-  EXPECT_EQ(
-      refusal(plain,
-              [](TrainerOptions& own, int rank) {
-                if (rank == 1) own.optimizer.rule = "adam";
-              }),
-      "ranks 0 and 1 do not train the same: line 28 is 'table 0 fc.0.w 192 floats in blocks of "
-      "192 rule=\"sgd\" lr=\"0.02\"' on rank 0 and 'table 0 fc.0.w 192 floats in blocks of 192 "
-      "rule=\"adam\" lr=\"0.02\"' on rank 1");
+  EXPECT_EQ(refusal(plain,
+                    [](TrainerOptions& own, int rank) {
+                      if (rank == 1) own.optimizer.rule = "adam";
+                    }),
+            "ranks 0 and 1 do not train the same: line 28 is 'parameter 0 fc.0.w 192 floats "
+            "rule=\"sgd\" lr=\"0.02\"' on rank 0 and 'parameter 0 fc.0.w 192 floats "
+            "rule=\"adam\" lr=\"0.02\"' on rank 1");
   EXPECT_EQ(
       refusal(plain, [](TrainerOptions& own,
                         int rank) { own.strategy.collective.bucket_mb = rank == 0 ? 1 : 0.0001; }),
@@ -200,18 +199,15 @@ TEST(Collective, RanksWithOtherStrategiesAreRefused) {
 std::array<std::string, 2> ends_of(const std::function<void(Trainer&, int rank)>& work,
                                    const Change& change = {}) {
   const auto env = real_env();
-  auto groups = inproc_groups(*env, 2, std::chrono::seconds(60));
+  auto groups = comm::inproc_groups(*env, 2, std::chrono::seconds(60));
   std::array<std::string, 2> ends;
-  on_threads(2, [&](int rank) {
-    std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::on_threads(2, [&](int rank) {
+    std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     TrainerOptions own = options_of("sgd");
     own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) {
-      return Wires{.servers = {}, .group = std::exchange(group, nullptr)};
-    };
     if (change) change(own, rank);
     try {
-      Trainer trainer(*env, plain, own);
+      Trainer trainer(*env, plain, own, wires_of(std::exchange(group, nullptr)));
       work(trainer, rank);
     } catch (const std::exception& e) {
       ends[static_cast<size_t>(rank)] = e.what();
@@ -221,15 +217,14 @@ std::array<std::string, 2> ends_of(const std::function<void(Trainer&, int rank)>
 }
 
 TEST(Collective, ARankThatFailsInTheMiddleOfBackwardIsNamed) {
-  const auto ends = ends_of(
-      [](Trainer& trainer, int rank) {
-        Feeds arrays = arrays_of(rank, kBatch * kBatches);
-        if (rank == 1) arrays.at("x").as<float>()[5 * kBatch * 12] = NAN;
-        const auto data = array_dataset(arrays, {.batch_size = kBatch, .shuffle = false});
-        train(trainer, *data);
-      },
-      [](TrainerOptions& own, int) { own.check_nan = true; });
-  EXPECT_NE(ends[1].find("NaN or infinity in "), std::string::npos) << ends[1];
+  const auto ends = ends_of([](Trainer& trainer, int rank) {
+    Feeds arrays = arrays_of(rank, kBatch * kBatches);
+    if (rank == 1) arrays.at("x").as<float>()[5 * kBatch * 12] = NAN;
+    const auto data = array_dataset(arrays, {.batch_size = kBatch, .shuffle = false});
+    train(trainer, *data);
+  });
+  EXPECT_TRUE(ends[1].starts_with("step 12: the loss is not finite: nan")) << ends[1];
+  EXPECT_NE(ends[1].find("first: input 'x' had nan at 0 of "), std::string::npos) << ends[1];
   EXPECT_NE(ends[0].find("rank 1 has left"), std::string::npos) << ends[0];
 }
 
@@ -257,15 +252,14 @@ TEST(Collective, ARankThatStopsEarlyHoldsNobodyUp) {
 
 TEST(Collective, ADivergenceNamesTheParameterAndTheRanks) {
   const auto env = real_env();
-  auto groups = inproc_groups(*env, 3, std::chrono::seconds(60));
+  auto groups = comm::inproc_groups(*env, 3, std::chrono::seconds(60));
   std::array<std::string, 3> messages;
-  on_threads(3, [&](int rank) {
-    const std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::on_threads(3, [&](int rank) {
+    const std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     TrainerOptions own = options_of("sgd");
     own.strategy.mode = "collective";
     own.strategy.collective.check_every = 5;
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    Trainer trainer(*env, plain, own);
+    Trainer trainer(*env, plain, own, wires_of(group));
     const auto data = dense_data(rank);
     messages[static_cast<size_t>(rank)] = message_of<DataError>([&] {
       trainer.fit(*data,
@@ -301,23 +295,22 @@ void disturb_rows(Trainer& trainer, const std::string& table) {
   auto& store = dynamic_cast<LocalStore&>(trainer.communicator().store());
   TableRows rows = store.rows(table);
   for (float& value : rows.rows.as<float>()) value += 1;
-  const auto spec = std::ranges::find(trainer.plan().tables, table, &TableSpec::name);
-  store.sparse(static_cast<size_t>(spec - trainer.plan().tables.begin()))
-      ->assign(rows.keys, rows.rows.as<float>());
+  const auto spec = std::ranges::find(trainer.plan().tables, table, &ps::TableSpec::name);
+  store.table(static_cast<size_t>(spec - trainer.plan().tables.begin()))
+      .assign(rows.keys, rows.rows.as<float>());
 }
 
 /// Rows that were pushed are compared at the next look, long before the pass ends.
 TEST_F(SparseRanks, NameATableWhoseRowsAreNotTheSame) {
   const auto env = real_env();
-  auto groups = inproc_groups(*env, 2, std::chrono::seconds(60));
+  auto groups = comm::inproc_groups(*env, 2, std::chrono::seconds(60));
   std::array<std::string, 2> messages;
-  on_threads(2, [&](int rank) {
-    const std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::on_threads(2, [&](int rank) {
+    const std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     TrainerOptions own = options_of("sgd");
     own.strategy.mode = "collective";
     own.strategy.collective.check_every = 5;
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    Trainer trainer(*env, sparse_model, own);
+    Trainer trainer(*env, sparse_model, own, wires_of(group));
     const auto set = data()(trainer.plan(), rank);
     messages[static_cast<size_t>(rank)] = message_of<DataError>([&] {
       trainer.fit(*set, {.on_step =
@@ -411,9 +404,10 @@ TEST(CollectiveStrategies, HalfFloatsOnTheWireChangeLittle) {
   const TrainerOptions options = options_of("sgd");
   const auto exact = train_ranks(plain, options, 3, dense_of);
   for (const auto& [wire, tolerance] : {std::pair{"bf16", 3e-3}, std::pair{"f16", 1e-3}}) {
-    const auto rounded = train_ranks(plain, options, 3, dense_of, [&](TrainerOptions& own, int) {
-      own.strategy.collective.wire = wire;
-    });
+    const auto set = [name = wire](TrainerOptions& own, int) {
+      own.strategy.collective.wire = name;
+    };
+    const auto rounded = train_ranks(plain, options, 3, dense_of, set);
     const double difference = greatest_difference(exact[0], rounded[0]);
     EXPECT_GT(difference, 0) << wire;
     EXPECT_LT(difference, tolerance) << wire;
@@ -438,17 +432,16 @@ TEST(CollectiveStrategies, BucketsAndTheirTimeChangeNothing) {
 }
 
 TEST(CollectiveProcesses, ARankThatIsKilledIsNamed) {
-  const auto work = [](std::unique_ptr<Group> owned) {
-    const std::shared_ptr<Group> group = std::move(owned);
+  const auto work = [](std::unique_ptr<comm::Group> owned) {
+    const std::shared_ptr<comm::Group> group = std::move(owned);
     const auto env = real_env();
     TrainerOptions own = options_of("adam");
     own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    Trainer trainer(*env, dense_model, own);
+    Trainer trainer(*env, dense_model, own, wires_of(group));
     const auto data = dense_data(group->rank());
     trainer.fit(*data, {.epochs = 1'000'000, .show = nullptr});
   };
-  kill_at_random(work);
+  comm::kill_at_random(work);
 }
 
 }  // namespace

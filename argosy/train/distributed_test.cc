@@ -5,17 +5,21 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "argosy/base/rng.h"
 #include "argosy/base/test_support.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/fleet/serve.h"
-#include "argosy/fleet/server_calls.h"
-#include "argosy/net/env.h"
+#include "argosy/modes/serve.h"
+#include "argosy/modes/server_calls.h"
 #include "argosy/nn/layers.h"
 #include "argosy/train/test_outcomes.h"
 #include "argosy/train/trainer.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
@@ -105,11 +109,12 @@ class DistributedTest : public testing::Test {
                                   {.min_block = 64})) {
       role_ = {.kind = RoleKind::worker, .worker_num = static_cast<int>(workers)};
       for (uint32_t i = 0; i < servers; ++i) {
-        servers_.push_back(PsServer::make(env, placement_,
-                                          {.index = i,
-                                           .workers = workers,
-                                           .sync = options.strategy.mode == "sync",
-                                           .grace = std::chrono::milliseconds(600)}));
+        servers_.push_back(ps::Server::make(env, placement_,
+                                            {.index = i,
+                                             .workers = workers,
+                                             .sync = options.strategy.mode == "sync",
+                                             .threads = 2,
+                                             .limits = {.grace = std::chrono::milliseconds(600)}}));
         role_.servers.push_back(transport_->listen({"127.0.0.1", 0}, servers_.back()->acceptor()));
       }
     }
@@ -118,16 +123,16 @@ class DistributedTest : public testing::Test {
       role.index = index;
       return role;
     }
-    const Placement& placement() const { return placement_; }
-    PsServer& server(size_t i) { return *servers_[i]; }
+    const ps::Placement& placement() const { return placement_; }
+    ps::Server& server(size_t i) { return *servers_[i]; }
     void wait() {
       for (const auto& server : servers_) server->wait();
     }
 
    private:
-    Placement placement_;
+    ps::Placement placement_;
     Role role_;
-    std::vector<std::shared_ptr<PsServer>> servers_;
+    std::vector<std::shared_ptr<ps::Server>> servers_;
     std::unique_ptr<Transport> transport_ = tcp_transport();
   };
 
@@ -135,16 +140,13 @@ class DistributedTest : public testing::Test {
   struct Worker {
     Worker(Env& env, const Servers& servers, TrainerOptions options, int index)
         : transport(tcp_transport(worker_links(options.strategy))) {
-      options.connect = [&, index](const Plan&) {
-        Wires wires = connect_servers(env, *transport, servers.placement(), servers.worker(index),
-                                      options.strategy);
-        client = wires.servers;
-        return wires;
-      };
-      trainer.emplace(env, model, options);
+      const Wires wires = connect_servers(env, *transport, servers.placement(),
+                                          servers.worker(index), options.strategy);
+      client = wires.servers;
+      trainer.emplace(env, model, options, wires);
     }
     std::unique_ptr<Transport> transport;
-    std::shared_ptr<PsClient> client;
+    std::shared_ptr<ps::Client> client;
     std::optional<Trainer> trainer;
   };
 
@@ -167,7 +169,7 @@ class DistributedTest : public testing::Test {
                              return Next::go_on;
                            },
                        .show = nullptr});
-        barrier(*worker.client, "all have trained");
+        gather(*worker.client, "test", 1, "all have trained", {});
         if (i == 0) result = outcome_of(*worker.trainer);
         worker.trainer->leave();
       });
@@ -290,6 +292,51 @@ TEST_F(DistributedTest, AWorkerWithLessDataOrAWorkerThatVanishesKeepsNobodyWaiti
   EXPECT_EQ(steps, (std::vector<uint64_t>{kBatches, 5, 9}));
 }
 
+TEST_F(DistributedTest, MetricsCountWhatATrainerAndItsServersDo) {
+  const TrainerOptions setup = options("adam", {.mode = "sync"});
+  Servers cluster(*env_, setup, 1, 1);
+  Worker worker(*env_, cluster, setup, 0);
+  fit(*worker.trainer, *data(worker.trainer->plan(), 0), 1);
+  const auto value = [](const Metrics& metrics, const std::string& name) {
+    for (const MetricSample& sample : metrics.samples())
+      if (sample.spec.name == name) return sample.value;
+    ADD_FAILURE() << "nobody counts " << name;
+    return -1.0;
+  };
+  const Metrics& mine = worker.trainer->metrics();  // the trainer's and its client's
+  const Metrics& theirs = cluster.server(0).metrics();
+  EXPECT_EQ(value(mine, "argosy_trainer_steps_total"), kBatches);
+  EXPECT_EQ(value(mine, "argosy_trainer_examples_total"), kBatches * kBatch);
+  EXPECT_GT(value(mine, "argosy_trainer_reading_seconds_total"), 0);
+  EXPECT_GT(value(mine, "argosy_trainer_waiting_seconds_total"), 0);
+  EXPECT_GT(value(mine, "argosy_trainer_computing_seconds_total"), 0);
+  EXPECT_NEAR(value(mine, "argosy_trainer_step_seconds"),
+              value(mine, "argosy_trainer_waiting_seconds_total") +
+                  value(mine, "argosy_trainer_computing_seconds_total"),
+              1e-6);
+  EXPECT_EQ(value(mine, "argosy_client_exchanges_total"), kBatches + 1);
+  EXPECT_EQ(value(theirs, "argosy_server_exchanges_total"), kBatches + 1);
+  EXPECT_EQ(value(theirs, "argosy_server_received_bytes_total"),
+            value(mine, "argosy_client_sent_bytes_total"));
+  EXPECT_EQ(value(theirs, "argosy_server_sent_bytes_total"),
+            value(mine, "argosy_client_received_bytes_total"));
+  // Two tables over the keys of two slots: at most two rows of each for an instance.
+  EXPECT_EQ(value(theirs, "argosy_server_rows_pulled_total"),
+            value(theirs, "argosy_server_rows_pushed_total"));
+  EXPECT_GT(value(theirs, "argosy_server_rows_pulled_total"), 2 * kBatches);
+  EXPECT_LE(value(theirs, "argosy_server_rows_pulled_total"), 2 * 2 * kBatch * kBatches);
+  worker.trainer->leave();
+  cluster.wait();
+
+  std::set<std::string> counted, described;
+  for (const Metrics* metrics : {&mine, &theirs})
+    for (const MetricSample& sample : metrics->samples()) counted.insert(sample.spec.name);
+  std::ifstream page(std::string(ARGOSY_SOURCE_DIR) + "/docs/reference/metrics.md");
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with("| `")) described.insert(line.substr(3, line.find('`', 3) - 3));
+  EXPECT_EQ(counted, described) << "docs/reference/metrics.md";
+}
+
 TEST_F(DistributedTest, SingleStepsAreSynchronousToo) {
   const TrainerOptions setup = options("adam", {.mode = "sync"});
   Servers cluster(*env_, setup, 2, 2);
@@ -314,6 +361,53 @@ TEST_F(DistributedTest, SingleStepsAreSynchronousToo) {
   EXPECT_EQ(cluster.server(0).step(), kBatches);
 }
 
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Whole rows, with the counts and sums of the side columns: the files of saves are the same.
+TEST_F(DistributedTest, SideColumnsReachTheTablesOfServersAsTheyReachLocalOnes) {
+  for (const char* entry : {"count_filter(3)", "show_click(x_show, label)", "show_click"}) {
+    SCOPED_TRACE(entry);
+    TrainerOptions setup = options("adam", {.mode = "sync"});
+    setup.tables["rows"].entry = entry;
+    const std::string alone = folder_.path() + "/alone", together = folder_.path() + "/together";
+    const auto shown = [&](const Plan& plan) {
+      std::vector<SlotSpec> slots = kSlots;
+      slots.push_back({"x_show", SlotKind::floats, 1});
+      std::string text = instances(0, kBatch * kBatches), with_show;
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);)
+        with_show += line + " 1 " + std::to_string(1 + with_show.size() % 3) + "\n";
+      return std::make_unique<QueueDataset>(
+          plan.layout,
+          FileOptions{
+              .files = {folder_.write("shown", with_show)}, .slots = slots, .batch_size = kBatch});
+    };
+    {
+      TrainerOptions local = setup;
+      local.strategy = {};
+      Trainer trainer(*env_, model, local);
+      const auto batches = shown(trainer.plan());
+      trainer.fit(*batches, {.show = nullptr});
+      trainer.save(alone);
+    }
+    Servers cluster(*env_, setup, 1, 1);
+    Worker worker(*env_, cluster, setup, 0);
+    const auto batches = shown(worker.trainer->plan());
+    worker.trainer->fit(*batches, {.show = nullptr});
+    worker.trainer->save(together);
+    worker.trainer->leave();
+    cluster.wait();
+    const std::string expected = content(alone + "/rows.1.rows");
+    EXPECT_GT(expected.size(), 1000U);
+    EXPECT_TRUE(expected == content(together + "/rows.1.0-of-1.rows"));
+    std::filesystem::remove_all(alone);
+    std::filesystem::remove_all(together);
+  }
+}
+
 TEST_F(DistributedTest, ASaveIsLoadedByAnyNumberOfServersAndByNone) {
   const TrainerOptions setup = options("adam", {.mode = "async"});
   const std::string saved = folder_.path() + "/model";
@@ -334,7 +428,7 @@ TEST_F(DistributedTest, ASaveIsLoadedByAnyNumberOfServersAndByNone) {
     EXPECT_EQ(worker.trainer->load(saved).epoch, 2);
     expect_same_bits(outcome_of(*worker.trainer), before);
     size_t rows = 0;
-    for (uint32_t i = 0; i < servers; ++i) rows += cluster.server(i).sparse_tables()[0]->size();
+    for (uint32_t i = 0; i < servers; ++i) rows += cluster.server(i).shard().table(0).size();
     EXPECT_EQ(rows, before.tables[0].keys.size());
     worker.trainer->leave();
     cluster.wait();

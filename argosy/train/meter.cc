@@ -15,12 +15,6 @@ std::unique_ptr<Meter> make_meter(std::string_view text) {
                     near.empty() ? "" : ", did you mean " + near + "?");
 }
 
-std::vector<std::string> meter_names() {
-  const std::vector<MeterPlugin> meters = builtin_meters();
-  std::vector<std::string> names;
-  names.reserve(meters.size());
-  for (const MeterPlugin& meter : meters) names.push_back(meter.name);
-  return names;
-}
+std::vector<std::string> meter_names() { return names_of(builtin_meters()); }
 
 }  // namespace argosy

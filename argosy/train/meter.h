@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "argosy/base/plugins.h"
+
 namespace argosy {
 
 class ByteSink;
@@ -21,7 +23,7 @@ struct Observations {
   std::span<const uint64_t> groups = {};
 };
 
-/// A figure over all instances seen, which no mean over batches can give. In a steady state add()
+/// A metric over all instances seen, which no mean over batches can give. In a steady state add()
 /// allocates nothing (gauc, which keeps its instances, grows). Thread safety: none; one per thread,
 /// joined by merge(), across processes by save() there and load() here.
 class Meter {
@@ -34,7 +36,7 @@ class Meter {
   /// As if the other's batches had been added here. Throws ConfigError unless it is of the same
   /// kind and has the same settings.
   virtual void merge(const Meter& other) = 0;
-  /// Not-a-number as long as the figure is not defined: nothing seen, or an AUC of one class only.
+  /// Not-a-number as long as it is not defined: nothing seen, or an AUC of one class only.
   virtual double value() const = 0;
   /// Forgets all batches.
   virtual void reset() = 0;
@@ -52,10 +54,7 @@ std::unique_ptr<Meter> make_meter(std::string_view text);
 std::vector<std::string> meter_names();
 
 /// A file of meters/: its name is the meter's.
-struct MeterPlugin {
-  std::string name;
-  std::unique_ptr<Meter> (*make)(const Call& spec);
-};
+using MeterPlugin = Plugin<std::unique_ptr<Meter>(const Call& spec)>;
 std::vector<MeterPlugin> builtin_meters();
 
 }  // namespace argosy

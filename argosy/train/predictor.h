@@ -4,8 +4,8 @@
 
 #include "argosy/base/env.h"
 #include "argosy/data/batch.h"
-#include "argosy/fleet/plan.h"
 #include "argosy/graph/executor.h"
+#include "argosy/plan/plan.h"
 
 namespace argosy {
 
@@ -18,8 +18,8 @@ class Predictor {
   /// Feeds are the program's inputs by name; the answer holds its outputs by name, good until the
   /// next call.
   Feeds run(const Feeds& inputs);
-  /// The same for what a Batcher made of instances by layout(): keys that the model has never seen
-  /// give zeros.
+  /// Likewise for a batch that a Batcher made by layout(). Keys that the model has never seen give
+  /// zeros.
   Feeds run(const Batch& batch);
 
   const BatchLayout& layout() const { return layout_.layout; }

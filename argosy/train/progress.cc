@@ -77,4 +77,18 @@ void ProgressLine::finish_epoch(const Progress& progress, const std::string& not
   std::fflush(out_);
 }
 
+void ProgressReport::write(const Progress& progress) {
+  constexpr auto kPeriod = std::chrono::milliseconds(200);
+  next_ = env_.now() + kPeriod;
+  std::string line = fmt::format("worker={} epoch={} epochs={} step={} samples={} seconds={:.3f}",
+                                 worker_, progress.epoch, progress.epochs, progress.step,
+                                 progress.samples, progress.seconds);
+  if (progress.steps) line += fmt::format(" steps={}", *progress.steps);
+  for (const Metric& metric : progress.metrics)
+    if (std::isfinite(metric.value)) line += fmt::format(" {}={:.6f}", metric.name, metric.value);
+  line += '\n';
+  // A launcher that does not keep up misses a line.
+  if (::write(fd_, line.data(), line.size()) < 0) return;
+}
+
 }  // namespace argosy

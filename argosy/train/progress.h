@@ -53,4 +53,19 @@ class ProgressLine {
   size_t shown_ = 0;  // characters of the line on the terminal
 };
 
+/// Reports to a launcher how far this worker is, a few times a second, by lines as
+/// launch/progress_view.h reads them.
+class ProgressReport {
+ public:
+  /// `fd` stays open; below 0: nobody asks.
+  ProgressReport(Env& env, int worker, int fd) : env_(env), worker_(worker), fd_(fd) {}
+  bool due() const { return fd_ >= 0 && env_.now() >= next_; }
+  void write(const Progress& progress);
+
+ private:
+  Env& env_;
+  int worker_, fd_;
+  Env::Time next_;
+};
+
 }  // namespace argosy

@@ -6,6 +6,7 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/hash.h"
+#include "argosy/tensor/finite.h"
 
 namespace argosy {
 namespace {
@@ -49,6 +50,9 @@ std::vector<VarId> find_all(const Program& program, const std::vector<std::strin
 }  // namespace
 
 void save_model(Env& env, const std::string& path, const SavedModel& model) {
+  for (const auto& [name, value] : model.tensors)
+    check<DataError>(all_finite(value), path, ": not saved, '", name, "' ", value.dtype(),
+                     value.shape(), " holds NaN or infinity");
   ByteBuffer out;
   out.put(kMagic);
   out.put(kVersion);

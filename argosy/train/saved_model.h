@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "argosy/base/env.h"
-#include "argosy/fleet/table_store.h"
 #include "argosy/graph/program.h"
+#include "argosy/modes/table_store.h"
 
 namespace argosy {
 
@@ -16,7 +16,8 @@ struct SavedModel {
   std::vector<NamedTensor> tensors;
 };
 
-/// Atomic: a crash at any moment leaves the old file or the new one.
+/// Atomic: a crash at any moment leaves the old file or the new one. Throws DataError, and writes
+/// nothing, naming the first tensor that holds NaN or infinity: nobody could use such a model.
 void save_model(Env& env, const std::string& path, const SavedModel& model);
 /// Throws DataError with the path for a file that is truncated, damaged or of another format.
 SavedModel load_model(Env& env, const std::string& path);

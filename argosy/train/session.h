@@ -17,7 +17,8 @@ class Session {
 
   /// One batch of training (Purpose::training) or of inference. The values are copies. Throws
   /// ConfigError naming the variable that is missing or does not fit.
-  std::vector<Tensor> run(const FedByName& feeds, std::span<const VarId> fetch, Purpose purpose);
+  std::vector<Tensor> run(const FedByName& feeds, std::span<const VarId> fetch,
+                          ps::Purpose purpose);
 
  private:
   Trainer& trainer_;

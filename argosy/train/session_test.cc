@@ -5,18 +5,20 @@
 #include <array>
 
 #include "argosy/base/test_support.h"
-#include "argosy/net/env.h"
 #include "argosy/nn/layers.h"
-#include "argosy/train/recording.h"
+#include "argosy/train/forward_program.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
+
+using ps::Purpose;
 
 /// A logistic regression over two slots and a dense input, as a script records it.
 struct Script {
   Builder g;
   Var embedded, logit, loss;
-  Recording recording;
+  ForwardProgram forward;
 
   Script() {
     const auto lookup = [&](const std::string& slot) {
@@ -28,7 +30,7 @@ struct Script {
     loss = nn::logistic_loss(logit, g.input("label", {{-1, 1}}));
     const Var unused = nn::linear(logit, 1, "unused");  // the loss does not depend on it
     g.name(unused, "unused");
-    recording = {.forward = g.program(), .loss = loss.id};
+    forward = {.program = g.program(), .loss = loss.id};
   }
 };
 
@@ -45,7 +47,7 @@ FedByName batch() {
 
 struct Job {
   Script script;
-  RecordedAsModel recorded = as_model(script.recording);
+  ReplayedModel recorded = as_model(script.forward);
   std::unique_ptr<Env> env = real_env();
   Trainer trainer{*env, recorded.model, {.optimizer = {.rule = "sgd", .learning_rate = "0.1"}}};
   Session session{trainer};
@@ -85,7 +87,7 @@ TEST(Session, TakesAnyNumberOfIdsWhereTheyArePooled) {
   const Var pooled = nn::embedding(g, std::array<std::string, 1>{"words"}, "table", 2,
                                    {.init = "ones", .pool = "sum"});
   const Var loss = nn::mean(pooled);
-  const RecordedAsModel recorded = as_model({.forward = g.program(), .loss = loss.id});
+  const ReplayedModel recorded = as_model({.program = g.program(), .loss = loss.id});
   const auto env = real_env();
   Trainer trainer(*env, recorded.model, {});
   Session session(trainer);
@@ -99,7 +101,7 @@ TEST(Session, TakesAnyNumberOfIdsWhereTheyArePooled) {
 TEST(Session, EvaluatesAProgramWithoutALoss) {
   Builder g;
   const Var out = nn::linear(g.input("x", {{-1, 2}}), 1, "fc", {.weight_init = "ones"});
-  const RecordedAsModel recorded = as_model({.forward = g.program()});
+  const ReplayedModel recorded = as_model({.program = g.program()});
   const auto env = real_env();
   Trainer trainer(*env, recorded.model, {});
   Session session(trainer);

@@ -10,13 +10,13 @@
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_rank_process.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/fleet/sharded_store.h"
-#include "argosy/net/env.h"
+#include "argosy/job/fleet.h"
+#include "argosy/modes/ranks/sharded_store.h"
 #include "argosy/nn/layers.h"
-#include "argosy/train/fleet.h"
 #include "argosy/train/predictor.h"
 #include "argosy/train/test_outcomes.h"
 #include "argosy/train/trainer.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
@@ -57,13 +57,13 @@ void deterministic_and_sharded(TrainerOptions& options) {
 
 /// What a rank has made: rows of all ranks in the first one, its own in the others.
 Outcome outcome_of_rank(Trainer& trainer, bool first) {
-  if (trainer.communicator().sharded() == nullptr) return outcome_of(trainer);
+  if (trainer.sharded() == nullptr) return outcome_of(trainer);
   Outcome result;
   trainer.first_does(first, [&] { result = outcome_of(trainer); });
   if (first) return result;
   result.values = trainer.communicator().store().persistables();
   for (NamedTensor& tensor : result.values) tensor.value = tensor.value.clone();
-  LocalStore& own = trainer.communicator().sharded()->own();
+  LocalStore& own = trainer.sharded()->own();
   for (const std::string& name : own.sparse_tables()) result.tables.push_back(own.rows(name));
   return result;
 }
@@ -73,19 +73,18 @@ template <class Work>
 void on_ranks(int ranks, const TrainerOptions& options, const Work& work,
               const std::string& backend = "inproc") {
   const auto env = real_env();
-  TestRanks test(ranks);
-  auto groups = inproc_groups(*env, ranks, std::chrono::seconds(60));
-  on_threads(ranks, [&](int rank) {
-    std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::TestRanks test(ranks);
+  auto groups = comm::inproc_groups(*env, ranks, std::chrono::seconds(60));
+  comm::on_threads(ranks, [&](int rank) {
+    std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     if (backend != "inproc") {
-      GroupOptions own = test.options(rank, backend);
+      comm::GroupOptions own = test.options(rank, backend);
       own.deterministic = true;
-      group = connect_group(*env, own);
+      group = comm::connect_group(*env, own);
     }
     TrainerOptions own = options;
     own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    Trainer trainer(*env, clicks, own);
+    Trainer trainer(*env, clicks, own, wires_of(group));
     work(trainer, rank);
   });
 }
@@ -200,7 +199,7 @@ TEST_F(Sharded, EveryBackendGivesTheBitsOfReplicatedRows) {
 TEST_F(Sharded, EachRankHasThePartOfTheRowsThatItOwns) {
   constexpr int kRanks = 4;
   const auto together = train(kRanks, options_of("adam"), sharded);
-  const Placement placement = place({}, {}, kRanks);
+  const ps::Placement placement = ps::place({}, {}, {}, kRanks);
   for (size_t table = 0; table < 3; ++table) {
     std::vector<size_t> rows(kRanks);
     for (const Key key : together[0].tables[table].keys) ++rows[placement.server_of(key)];
@@ -404,16 +403,15 @@ TEST(ShardedStrategy, IsOneOfTwoWords) {
 
 TEST_F(Sharded, RanksThatDisagreeAreRefused) {
   const auto env = real_env();
-  auto groups = inproc_groups(*env, 2, std::chrono::seconds(60));
+  auto groups = comm::inproc_groups(*env, 2, std::chrono::seconds(60));
   std::array<std::string, 2> messages;
-  on_threads(2, [&](int rank) {
-    const std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::on_threads(2, [&](int rank) {
+    const std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     TrainerOptions own = options_of("sgd");
     own.strategy.mode = "collective";
     if (rank == 1) sharded(own);
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
     messages[static_cast<size_t>(rank)] =
-        message_of<ConfigError>([&] { Trainer trainer(*env, clicks, own); });
+        message_of<ConfigError>([&] { Trainer trainer(*env, clicks, own, wires_of(group)); });
   });
   for (const std::string& message : messages)
     EXPECT_NE(message.find("seed 5, replicated' on rank 0"), std::string::npos) << message;
@@ -421,18 +419,17 @@ TEST_F(Sharded, RanksThatDisagreeAreRefused) {
 
 /// In the middle of exchanges: there is nothing else that these ranks do.
 TEST_F(Sharded, ARankThatIsKilledIsNamed) {
-  const auto work = [this](std::unique_ptr<Group> owned) {
-    const std::shared_ptr<Group> group = std::move(owned);
+  const auto work = [this](std::unique_ptr<comm::Group> owned) {
+    const std::shared_ptr<comm::Group> group = std::move(owned);
     const auto env = real_env();
     TrainerOptions own = options_of("adam");
     sharded(own);
     own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
-    Trainer trainer(*env, clicks, own);
+    Trainer trainer(*env, clicks, own, wires_of(group));
     const auto set = even(trainer.plan(), group->rank());
     trainer.fit(*set, {.epochs = 1'000'000, .show = nullptr});
   };
-  kill_at_random(work);
+  comm::kill_at_random(work);
 }
 
 }  // namespace

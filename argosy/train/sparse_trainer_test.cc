@@ -11,11 +11,10 @@
 #include "argosy/base/rng.h"
 #include "argosy/base/test_support.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/net/env.h"
 #include "argosy/nn/layers.h"
-#include "argosy/ps/sparse_table.h"
 #include "argosy/train/predictor.h"
 #include "argosy/train/trainer.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
@@ -101,7 +100,7 @@ class SparseTrainerTest : public testing::Test {
     return std::make_unique<QueueDataset>(trainer.plan().layout, options);
   }
   double test_auc(Trainer& trainer) const { return trainer.evaluate(*test_data(trainer))[1].value; }
-  /// Losses of all steps, then the test figures: any difference in any bit shows.
+  /// Losses of all steps, then the test metrics: any difference in any bit shows.
   std::vector<double> history(Trainer& trainer, int epochs, size_t readers = 1) const {
     std::vector<double> seen;
     FitOptions options;
@@ -152,7 +151,7 @@ TEST_F(SparseTrainerTest, ThreadsShareTheTablesAndLearnAsWell) {
   Trainer one = make(), three = make(3);
   history(one, 6);
   const std::vector<double> steps = history(three, 6, 2);
-  EXPECT_EQ(steps.size(), 6 * kRows / 50 + 3);  // every batch once, then the test figures
+  EXPECT_EQ(steps.size(), 6 * kRows / 50 + 3);  // every batch once, then the test metrics
   EXPECT_NEAR(test_auc(three), test_auc(one), 0.02);
 }
 

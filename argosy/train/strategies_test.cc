@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "argosy/train/fleet.h"
+#include "argosy/job/fleet.h"
 #include "argosy/train/test_ranks.h"
 
 namespace argosy {

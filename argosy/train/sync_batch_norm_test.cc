@@ -2,8 +2,8 @@
 // batch.
 #include <gtest/gtest.h>
 
-#include "argosy/fleet/group_sum.h"
 #include "argosy/graph/autograd.h"
+#include "argosy/modes/ranks/group_sum.h"
 #include "argosy/train/test_ranks.h"
 
 namespace argosy {
@@ -124,8 +124,8 @@ TEST_F(SparseRanks, NormaliseRowsOverAllOfThem) {
 }
 
 /// The weighted sum of what all ranks make of their x.
-double weighted_sum(GroupSum& ranks, Group& group, const Tensor& x, const Tensor& weights,
-                    Tensor* gradient) {
+double weighted_sum(GroupSumOverRanks& ranks, comm::Group& group, const Tensor& x,
+                    const Tensor& weights, Tensor* gradient) {
   const auto given = [](const Tensor& t) { return std::make_shared<dynamic::Value>(t); };
   const auto channels = [&](double value) {
     Tensor t({2}, DType::f64);
@@ -135,7 +135,7 @@ double weighted_sum(GroupSum& ranks, Group& group, const Tensor& x, const Tensor
   const auto in = std::make_shared<dynamic::Value>(x.clone(), true);
   const std::array inputs{in, channels(1.5), channels(0.25), channels(0), channels(1)};
   // Shared by what is under way; the test owns it.
-  const std::shared_ptr<RankSum> service(std::shared_ptr<RankSum>(), &ranks);
+  const std::shared_ptr<SumOverRanks> service(std::shared_ptr<SumOverRanks>(), &ranks);
   const auto y =
       dynamic::apply(find_op("batch_norm"), inputs, {{"sync", int64_t{1}}}, {.ranks = service})[0];
   double sum = 0;
@@ -153,8 +153,8 @@ double weighted_sum(GroupSum& ranks, Group& group, const Tensor& x, const Tensor
 TEST(SyncBatchNormRanks, HaveTheGradientsOfFiniteDifferences) {
   constexpr size_t kRows = 4, kChannels = 2;
   constexpr double kStep = 1e-5;
-  on_group("inproc", 3, [&](Group& group) {
-    GroupSum ranks(group);
+  comm::on_group("inproc", 3, [&](comm::Group& group) {
+    GroupSumOverRanks ranks(group);
     const RandomStream random(11 + static_cast<uint64_t>(group.rank()));
     // A rank with fewer rows than the others.
     const size_t rows = group.rank() == 2 ? 1 : kRows;

@@ -10,10 +10,10 @@
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_groups.h"
 #include "argosy/data/file_dataset.h"
-#include "argosy/net/env.h"
 #include "argosy/nn/layers.h"
 #include "argosy/train/test_outcomes.h"
 #include "argosy/train/trainer.h"
+#include "argosy/world/env.h"
 
 /// Models, data and runs of ranks that are threads of this process.
 namespace argosy {
@@ -114,20 +114,19 @@ std::vector<Outcome> train_ranks(const Model& model, const TrainerOptions& optio
   const auto env = real_env();
   std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
   const bool by_hosts = backend == "hierarchical";  // of two ranks each
-  TestRanks test(ranks, by_hosts ? 2 : ranks);
-  auto groups = inproc_groups(*env, ranks, std::chrono::seconds(60));
-  on_threads(ranks, [&](int rank) {
-    std::shared_ptr<Group> group = std::move(groups[static_cast<size_t>(rank)]);
+  comm::TestRanks test(ranks, by_hosts ? 2 : ranks);
+  auto groups = comm::inproc_groups(*env, ranks, std::chrono::seconds(60));
+  comm::on_threads(ranks, [&](int rank) {
+    std::shared_ptr<comm::Group> group = std::move(groups[static_cast<size_t>(rank)]);
     if (backend != "inproc") {
-      GroupOptions own = test.options(rank, backend);
+      comm::GroupOptions own = test.options(rank, backend);
       own.deterministic = !by_hosts;
-      group = connect_group(*env, own);
+      group = comm::connect_group(*env, own);
     }
     TrainerOptions own = options;
     own.strategy.mode = "collective";
-    own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
     if (change) change(own, rank);
-    Trainer trainer(*env, model, own);
+    Trainer trainer(*env, model, own, wires_of(group));
     const std::unique_ptr<Dataset> set = data(trainer.plan(), rank);
     outcomes[static_cast<size_t>(rank)] = train(trainer, *set, epochs);
   });

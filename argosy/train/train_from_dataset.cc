@@ -11,12 +11,12 @@ namespace argosy {
 Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions& options) {
   check<ConfigError>(
       options.fetch_info.empty() || options.fetch_info.size() == options.fetch_list.size(),
-      "fetch_info names ", options.fetch_info.size(), " figures, fetch_list ",
+      "fetch_info names ", options.fetch_info.size(), " metrics, fetch_list ",
       options.fetch_list.size());
-  const std::vector<std::string>& known = trainer.figure_names();
+  const std::vector<std::string>& known = trainer.metric_names();
   for (const std::string& name : options.fetch_list)
     check<ConfigError>(std::ranges::find(known, name) != known.end(),
-                       "fetch_list: the model has no ", "figure '", name, "', it has ",
+                       "fetch_list: the model has no metric '", name, "', it has ",
                        fmt::format("{}", fmt::join(known, ", ")));
   const auto print = [&](const std::string& line) {
     if (options.print) return options.print(line);

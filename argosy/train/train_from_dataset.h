@@ -9,7 +9,7 @@
 namespace argosy {
 
 struct FetchOptions {
-  std::vector<std::string> fetch_list = {};  // figures of the model by name, such as "auc"
+  std::vector<std::string> fetch_list = {};  // metrics of the model by name, such as "auc"
   std::vector<std::string> fetch_info = {};  // what to call each; empty: its name
   uint64_t print_period = 100;               // steps
   bool debug = false;                        // also say how long reading and computing took
@@ -20,8 +20,8 @@ struct FetchOptions {
   std::function<void(const Progress&)> on_progress = {};
 };
 
-/// One pass over the data, as Executor.train_from_dataset of Paddle: prints the fetched figures
-/// every print_period steps. Throws ConfigError for a figure that the model does not have.
+/// One pass over the data, as Executor.train_from_dataset of Paddle: prints the fetched metrics
+/// every print_period steps. Throws ConfigError for a metric that the model does not have.
 Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions& options = {});
 
 }  // namespace argosy

@@ -1,67 +1,17 @@
 #include "argosy/train/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/fleet/sharded_store.h"
-#include "argosy/graph/rank_sum.h"
+#include "argosy/graph/sum_over_ranks.h"
+#include "argosy/modes/mode.h"
+#include "argosy/modes/ranks/sharded_store.h"
+#include "argosy/ps/client.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
 
 namespace argosy {
-namespace {
-
-/// Remembers the best value of a metric and how long ago it was.
-class Patience {
- public:
-  explicit Patience(const EarlyStop& stop) : stop_(stop) {}
-  bool exhausted(const std::vector<Metric>& metrics) {
-    const auto found = std::ranges::find(metrics, stop_.metric, &Metric::name);
-    check<ConfigError>(found != metrics.end(), "early_stop: the model has no metric '",
-                       stop_.metric, "'");
-    const double score = stop_.higher_is_better ? found->value : -found->value;
-    waited_ = score > best_ ? 0 : waited_ + 1;
-    best_ = std::max(best_, score);
-    return waited_ >= stop_.patience;
-  }
-
- private:
-  EarlyStop stop_;
-  double best_ = -INFINITY;
-  int waited_ = 0;
-};
-
-}  // namespace
-
-/// One pass over the data, as its threads share it.
-struct Trainer::Epoch {
-  Epoch(const FitOptions& options, const Measures& measures)
-      : options(options), figures(measures) {}
-
-  const FitOptions& options;
-  std::optional<ProgressLine>* line = nullptr;
-  Env::Time start;
-  std::mutex mutex;  // guards what follows, where there are several threads
-  Progress progress;
-  Figures figures;
-  Next next = Next::go_on;
-  std::exception_ptr failure;
-  size_t under_way = 0;  // batches that are being read, waiting or being computed
-  bool pausing = false;  // for a checkpoint: no new batch begins
-  std::condition_variable changed;
-
-  bool checkpoint_due() const {
-    return options.checkpoint_every > 0 && progress.step % options.checkpoint_every == 0;
-  }
-};
-
 namespace {
 
 void sync_batch_norms(Builder& g) { g.always("batch_norm", "sync", int64_t{1}); }
@@ -70,6 +20,7 @@ void sync_batch_norms(Builder& g) { g.always("batch_norm", "sync", int64_t{1}); 
 
 RecordedModel record(const Model& model, const TrainerOptions& options) {
   RecordedModel result;
+  result.model = model;
   Builder g;
   if (options.strategy.collective.sync_batch_norm) sync_batch_norms(g);
   const ModelOutputs outputs = model(g);
@@ -83,6 +34,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
     result.measures.means.push_back(var.id);
     publish(name, var);
   };
+  result.loss = outputs.loss.id;
   if (outputs.loss) measure("loss", outputs.loss);
   for (const auto& [name, var] : outputs.metrics) measure(name, var);
   for (const auto& [name, var] : outputs.predictions) {
@@ -102,63 +54,88 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
   return result;
 }
 
-Trainer::Trainer(Env& env, Model model, TrainerOptions options)
-    : env_(env), model_(std::move(model)), options_(std::move(options)), activity_(env) {
-  const int threads = options_.strategy.threads;
+namespace {
+
+/// In chunks all threads work on one batch, between its fetch and its commit. Where a step of this
+/// process is one batch, its threads always do.
+int chunks_of(const TrainerOptions& options) {
+  const int threads = options.strategy.threads;
+  const bool one_batch = mode(options.strategy.mode).threads_share_a_batch;
+  return one_batch && threads > 1 && options.chunks == 0 ? threads : options.chunks;
+}
+
+void check_options(const TrainerOptions& options, const Plan& plan) {
+  const int threads = options.strategy.threads;
   check<ConfigError>(threads > 0, "threads must be positive, got ", threads);
-  check<ConfigError>(options_.chunks >= 0, "chunks must not be negative, got ", options_.chunks);
-  check<ConfigError>(
-      options_.graph == GraphMode::recorded || (threads == 1 && options_.chunks == 0),
-      "a dynamic graph runs on one thread, got ", threads);
-  check<ConfigError>(
-      options_.graph == GraphMode::recorded || options_.device == Executor::kNoDevice,
-      "a dynamic graph runs on the CPU, got device ", options_.device);
-  RecordedModel recorded = record(model_, options_);
-  plan_ = std::move(recorded.plan);
-  measures_ = std::move(recorded.measures);
-  prediction_names_ = std::move(recorded.prediction_names);
-  figures_.emplace(measures_);
-  // In chunks all threads work on one batch, between its fetch and its commit. A worker's step in
-  // sync mode is one batch, and so is a rank's, so their threads always do.
-  Strategy strategy = options_.strategy;
-  const bool one_batch = strategy.mode == "sync" || strategy.mode == "collective";
-  if (one_batch && threads > 1 && options_.chunks == 0) options_.chunks = threads;
-  if (options_.chunks > 0) strategy.threads = 1;
-  check<ConfigError>(options_.chunks == 0 || rank_sum_sizes(plan_.worker).empty(),
-                     "sync_batch_norm: the threads of a rank share a batch in ", options_.chunks,
+  check<ConfigError>(options.chunks >= 0, "chunks must not be negative, got ", options.chunks);
+  check<ConfigError>(options.graph == GraphMode::recorded || (threads == 1 && options.chunks == 0),
+                     "a dynamic graph runs on one thread, got ", threads);
+  check<ConfigError>(options.graph == GraphMode::recorded || options.device == Executor::kNoDevice,
+                     "a dynamic graph runs on the CPU, got device ", options.device);
+  const int chunks = chunks_of(options);
+  check<ConfigError>(chunks == 0 || sum_over_ranks_sizes(plan.worker).empty(),
+                     "sync_batch_norm: the threads of a rank share a batch in ", chunks,
                      " chunks, expected one thread");
-  communicator_ =
-      make_communicator(plan_, strategy, options_.connect ? options_.connect(plan_) : Wires{});
-  if (options_.chunks > 0) {
-    chunks_ =
-        std::make_unique<ChunkedCompute>(plan_, measures_, static_cast<size_t>(options_.chunks),
-                                         static_cast<size_t>(threads), executor_options());
+}
+
+/// Threads for the communicator: those that share a batch count as one.
+Strategy checked_strategy(const TrainerOptions& options, const Plan& plan) {
+  check_options(options, plan);
+  Strategy strategy = options.strategy;
+  if (chunks_of(options) > 0) strategy.threads = 1;
+  return strategy;
+}
+
+std::shared_ptr<Metrics> metrics_of(const TrainerOptions& options, const Wires& wires) {
+  if (options.metrics != nullptr) return options.metrics;
+  return wires.servers != nullptr ? wires.servers->metrics() : std::make_shared<Metrics>();
+}
+
+}  // namespace
+
+Trainer::Trainer(Env& env, const Model& model, const TrainerOptions& options, const Wires& wires)
+    : Trainer(env, std::make_unique<RecordedModel>(record(model, options)), wires, options) {}
+
+Trainer::Trainer(Env& env, std::unique_ptr<const RecordedModel> recorded, const Wires& wires,
+                 TrainerOptions options)
+    : env_(env),
+      options_(std::move(options)),
+      recorded_(std::move(recorded)),
+      communicator_(make_communicator(plan(), checked_strategy(options_, plan()), wires)),
+      duties_(communicator_->duties()),
+      lane_(communicator_->make_lane()),
+      step_metrics_(recorded_->measures),
+      finite_(plan(), recorded_->loss, options_.check_nan),
+      activity_(env),
+      metrics_(metrics_of(options_, wires)) {
+  const auto threads = static_cast<size_t>(options_.strategy.threads);
+  if (const int chunks = chunks_of(options_); chunks > 0)
+    chunks_ = std::make_unique<ChunkedCompute>(
+        plan(), recorded_->measures, static_cast<size_t>(chunks), threads, executor_options());
+  active_ = chunks_ != nullptr ? 1 : threads;
+  for (size_t i = 0; i < active_; ++i) {
+    workers_.push_back(std::make_unique<Worker>(make_executor(plan().worker)));
+    for (int j = 0; j <= communicator_->lookahead(); ++j) {
+      workers_.back()->slots.push_back(std::make_unique<Slot>());
+      workers_.back()->slots.back()->lane = communicator_->make_lane();
+    }
   }
-  active_ = static_cast<size_t>(strategy.threads);
-  for (int i = 0; i < strategy.threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(make_executor(plan_.worker)));
-    for (int j = 0; j <= communicator_->lookahead(); ++j)
-      workers_.back()->batches.push_back(std::make_unique<Batch>());
-  }
-  edge_by_value_.resize(plan_.worker.vars.size());
-  for (const Edge& edge : plan_.edges) edge_by_value_[edge.value.index()] = &edge;
+  edge_by_value_.resize(plan().worker.vars.size());
+  for (const Edge& edge : plan().edges) edge_by_value_[edge.value.index()] = &edge;
 }
 
 Trainer::~Trainer() = default;
 
-Executor::Options Trainer::executor_options() const {
-  return {.check_nan = options_.check_nan, .device = options_.device};
-}
+Executor::Options Trainer::executor_options() const { return {.device = options_.device}; }
 
 Executor Trainer::make_executor(Program program) const {
   Executor::Options options = executor_options();
-  options.ranks = communicator_->rank_sum();
+  options.ranks = duties_.sum;
   Executor executor(std::move(program), options);
-  for (const Edge& edge : plan_.edges) {
-    if (edge.kind != VarKind::param) continue;
-    if (Tensor place = communicator_->place_of(edge.target); place.numel() > 0)
-      executor.bind_output(edge.value, std::move(place));
-  }
+  if (duties_.places.empty()) return executor;
+  for (const Edge& edge : plan().edges)
+    if (edge.kind == VarKind::param && duties_.places[edge.target].numel() > 0)
+      executor.bind_output(edge.value, duties_.places[edge.target]);
   return executor;
 }
 
@@ -171,14 +148,38 @@ void Trainer::set_threads(int threads) {
   communicator_->set_threads(threads);
 }
 
+void Trainer::begin_pass() {
+  activity_.begin(Doing::meeting);
+  ++passes_;
+  batches_ = 0;
+  communicator_->pass(Pass::begin);
+}
+
 /// Steps on their own are a pass, which ends when something else begins.
 void Trainer::begin_step(Batch& batch) {
-  check<ConfigError>(!plan_.tables.empty(), "the model is only evaluated: it has no loss");
+  check<ConfigError>(!plan().parameters.empty() || !plan().tables.empty(),
+                     "the model is only evaluated: it has no loss");
   if (!std::exchange(stepping_, true)) {
-    activity_.begin(Doing::meeting);
-    communicator_->pass(Pass::begin);
+    begin_pass();
+    stepped_ = {};
+    stepped_.epoch = stepped_.epochs = static_cast<int>(passes_);
+    stepping_since_ = env_.now();
   }
-  communicator_->prepare(batch);
+  lane_->prepare(batch);
+}
+
+void Trainer::end_step(size_t instances) {
+  ++stepped_.step;
+  stepped_.samples += instances;
+  activity_.end_step(stepped_.epoch, stepped_.step, instances);
+  if (options_.report == nullptr || !options_.report->due()) return;
+  stepped_.seconds = std::chrono::duration<double>(env_.now() - stepping_since_).count();
+  options_.report->write(stepped_);
+}
+
+Trained Trainer::count_batch() {
+  const uint64_t batches = ++batches_;
+  return {.pass = passes_, .batches = batches, .steps = ++all_};
 }
 
 void Trainer::end_steps() {
@@ -188,76 +189,90 @@ void Trainer::end_steps() {
   communicator_->pass(Pass::end);
 }
 
+/// One batch, from its fetch to its commit.
+void Trainer::run_step(Batch& batch, Lane& lane, FunctionRef<void()> compute) {
+  batch.step = duties_.batch_number(++steps_);
+  const Env::Time begun = activity_.begin(Doing::fetching);
+  lane.fetch(batch);
+  const Env::Time fetched = activity_.begin(Doing::computing);
+  compute();
+  const Env::Time computed = activity_.begin(Doing::sending);
+  batch.trained = count_batch();
+  batch.replayed = batch.trained <= communicator_->replays();
+  lane.commit(batch);
+  const Env::Time ended = env_.now();
+  counts_.steps.add();
+  counts_.examples.add(batch.size);
+  counts_.waiting.add((fetched - begun) + (ended - computed));
+  counts_.computing.add(computed - fetched);
+  counts_.step_seconds.observe(std::chrono::duration<double>(ended - begun).count());
+}
+
 std::span<const double> Trainer::step(Batch& batch) {
   begin_step(batch);
-  figures_->reset();
-  step_whole(batch, *figures_);
-  return figures_->means();
+  step_metrics_.reset();
+  step_whole(batch, *lane_, step_metrics_);
+  end_step(batch.size);
+  return step_metrics_.means();
 }
 
 std::vector<Tensor> Trainer::step(Batch& batch, std::span<const VarId> fetch) {
-  std::unique_ptr<Worker>& worker = fetching_[{fetch.begin(), fetch.end()}];
-  if (worker == nullptr) {
-    Program program = plan_.worker;
+  Worker& worker = fetching_.get(fetch, [&] {
+    Program program = plan().worker;
     for (const VarId id : fetch)
       if (std::ranges::find(program.outputs, id) == program.outputs.end())
         program.outputs.push_back(id);
-    worker = std::make_unique<Worker>(make_executor(std::move(program)));
-  }
+    return std::make_unique<Worker>(make_executor(std::move(program)));
+  });
   begin_step(batch);
-  batch.step = communicator_->batch_number(++steps_);
-  activity_.begin(Doing::fetching);
-  communicator_->fetch(batch);
-  activity_.begin(Doing::computing);
-  compute(batch, *worker);
-  activity_.begin(Doing::sending);
-  communicator_->commit(batch);
+  run_step(batch, *lane_, [&] { compute(batch, *lane_, worker); });
+  end_step(batch.size);
   std::vector<Tensor> values;
   values.reserve(fetch.size());
-  for (const VarId id : fetch) values.push_back(worker->executor.value(id));
+  for (const VarId id : fetch) values.push_back(worker.executor.value(id));
   return values;
 }
 
 std::vector<Tensor> Trainer::infer(Batch& batch, std::span<const VarId> fetch) {
-  std::unique_ptr<Executor>& executor = inferring_[{fetch.begin(), fetch.end()}];
-  if (executor == nullptr)
-    executor = std::make_unique<Executor>(plan_.worker.for_inference({fetch.begin(), fetch.end()}),
-                                          executor_options());
+  Executor& executor = inferring_.get(fetch, [&] {
+    return std::make_unique<Executor>(plan().worker.for_inference({fetch.begin(), fetch.end()}),
+                                      executor_options());
+  });
   activity_.begin(Doing::evaluating);
-  communicator_->fetch(batch, Purpose::inference);
-  executor->run(batch.feeds);
+  lane_->fetch(batch, ps::Purpose::inference);
+  executor.run(batch.feeds);
   std::vector<Tensor> values;
   values.reserve(fetch.size());
-  for (const VarId id : executor->program().outputs) values.push_back(executor->value(id));
+  for (const VarId id : executor.program().outputs) values.push_back(executor.value(id));
   return values;
 }
 
 /// On the calling thread, or in chunks.
-void Trainer::step_whole(Batch& batch, Figures& figures) {
-  batch.step = communicator_->batch_number(++steps_);
-  activity_.begin(Doing::fetching);
-  communicator_->fetch(batch);
-  activity_.begin(Doing::computing);
-  if (options_.graph == GraphMode::eager) return step_eager(batch, figures);
-  if (chunks_ != nullptr) {
-    chunks_->run(batch, *communicator_, {options_.seed, batch.step}, figures);
-  } else {
-    Worker& worker = *workers_[0];
-    compute(batch, worker);
-    figures.add(batch.size, [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
-  }
-  activity_.begin(Doing::sending);
-  communicator_->commit(batch);
+void Trainer::step_whole(Batch& batch, Lane& lane, MetricTally& metrics) {
+  std::optional<Builder> eager;  // holds what was delivered until it is committed
+  run_step(batch, lane, [&] {
+    if (options_.graph == GraphMode::eager) {
+      compute_eager(batch, lane, eager);
+      // The eager program numbers its variables as the recorded one did.
+      metrics.add(batch.size, [&](VarId id) -> const Tensor& { return eager->value(id); });
+    } else if (chunks_ != nullptr) {
+      chunks_->run(batch, lane, {options_.seed, batch.step}, metrics, finite_);
+    } else {
+      Worker& worker = *workers_[0];
+      compute(batch, lane, worker);
+      metrics.add(batch.size, [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
+    }
+  });
 }
 
 /// The number of rows changes with each batch; their gradients go to memory that only grows, so
 /// that the executor has nothing to plan anew.
 void Trainer::make_room_for_rows(const Batch& batch, Worker& worker) const {
-  worker.row_grads.resize(plan_.tables.size());
-  for (const Edge& edge : plan_.edges) {
+  worker.row_grads.resize(plan().tables.size());
+  for (const Edge& edge : plan().edges) {
     if (edge.kind != VarKind::rows) continue;
-    const auto rows = static_cast<int64_t>(batch.keys[plan_.key_sets[edge.target]].size());
-    const auto dim = static_cast<int64_t>(plan_.tables[edge.target].dim);
+    const auto rows = static_cast<int64_t>(batch.keys[plan().key_sets[edge.target]].size());
+    const auto dim = static_cast<int64_t>(plan().tables[edge.target].dim);
     Tensor& memory = worker.row_grads[edge.target];
     if (memory.numel() >= rows * dim && memory.numel() > 0) continue;
     memory = Tensor::uninitialized({std::max<int64_t>(rows + rows / 4, 1), dim}, DType::f32);
@@ -265,268 +280,76 @@ void Trainer::make_room_for_rows(const Batch& batch, Worker& worker) const {
   }
 }
 
-void Trainer::compute(Batch& batch, Worker& worker) {
+void Trainer::compute(Batch& batch, Lane& lane, Worker& worker) {
   make_room_for_rows(batch, worker);
-  worker.executor.run(batch.feeds,
-                      [&](VarId id, const Tensor& value) {
-                        if (const Edge* edge = edge_by_value_[id.index()])
-                          communicator_->deliver(batch, *edge, value);
-                      },
-                      {options_.seed, batch.step});
+  const RunSeed seed{options_.seed, batch.step};
+  worker.executor.run(
+      batch.feeds,
+      [&](VarId id, const Tensor& value) {
+        finite_.look(batch, id, value, seed);
+        if (const Edge* edge = edge_by_value_[id.index()]) lane.deliver(batch, *edge, value);
+      },
+      seed);
 }
 
-void Trainer::step_eager(Batch& batch, Figures& figures) {
-  Builder g(
+void Trainer::compute_eager(Batch& batch, Lane& lane, std::optional<Builder>& g) {
+  g.emplace(
       [&](const VarDesc& desc) {
         const auto feed = batch.feeds.find(desc.name);
         check<ConfigError>(feed != batch.feeds.end(), desc.at, ": ", name(desc.kind), " '",
                            desc.name, "' ", desc.type, " is not fed");
         return feed->second;
       },
-      {.seed = {options_.seed, batch.step},
-       .check_nan = options_.check_nan,
-       .ranks = communicator_->rank_sum()});
-  if (options_.strategy.collective.sync_batch_norm) sync_batch_norms(g);
-  const ModelOutputs outputs = model_(g);
-  g.backward(outputs.loss);
-  for (const VarGrad& pair : g.program().grads)
-    communicator_->deliver(batch, edge_of(g.program().var(pair.var).name), g.value(pair.grad));
-  for (const StateUpdate& update : g.program().updates)
-    communicator_->deliver(batch, edge_of(g.program().var(update.state).name),
-                           g.value(update.next));
-  // The eager program numbers its variables as the recorded one did.
-  figures.add(batch.size, [&](VarId id) -> const Tensor& { return g.value(id); });
-  activity_.begin(Doing::sending);
-  communicator_->commit(batch);  // while the builder holds what was delivered
+      Builder::EagerOptions{.seed = {options_.seed, batch.step}, .ranks = duties_.sum});
+  if (options_.strategy.collective.sync_batch_norm) sync_batch_norms(*g);
+  const ModelOutputs outputs = recorded_->model(*g);
+  g->backward(outputs.loss);
+  const RunSeed seed{options_.seed, batch.step};
+  finite_.look(batch, outputs.loss.id, outputs.loss.value(), seed);
+  const auto deliver = [&](VarId var, const Tensor& value) {
+    const Edge& edge = edge_of(g->program().var(var).name);
+    finite_.look(batch, edge.value, value, seed);
+    lane.deliver(batch, edge, value);
+  };
+  for (const VarGrad& pair : g->program().grads) deliver(pair.var, g->value(pair.grad));
+  for (const StateUpdate& update : g->program().updates)
+    deliver(update.state, g->value(update.next));
 }
 
 const Edge& Trainer::edge_of(const std::string& variable) const {
   const auto found = std::ranges::find_if(
-      plan_.edges, [&](const Edge& e) { return plan_.worker.var(e.var).name == variable; });
-  check<ConfigError>(found != plan_.edges.end(), "the eager model trains '", variable,
+      plan().edges, [&](const Edge& e) { return plan().worker.var(e.var).name == variable; });
+  check<ConfigError>(found != plan().edges.end(), "the eager model trains '", variable,
                      "', which it did not have when it was first recorded");
   return *found;
 }
 
-/// With the epoch's mutex held.
-void Trainer::after_step(Epoch& epoch, size_t instances) {
-  Progress& progress = epoch.progress;
-  ++progress.step;
-  progress.samples += instances;
-  activity_.end_step(progress.epoch, progress.step, instances);
-  progress.seconds = std::chrono::duration<double>(env_.now() - epoch.start).count();
-  const bool tell = epoch.options.on_step &&
-                    (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
-  const bool show = epoch.line->has_value() && (*epoch.line)->due();
-  const bool report = epoch.options.progress_due && epoch.options.progress_due();
-  if (!tell && !show && !report) return;
-  progress.metrics = epoch.figures.current();
-  if (report) epoch.options.on_progress(progress);
-  if (show) (*epoch.line)->show(progress);
-  if (tell && epoch.options.on_step(progress) == Next::stop) epoch.next = Next::stop;
-}
-
-void Trainer::checkpoint(const Dataset& data, Epoch& epoch) {
-  activity_.begin(Doing::saving);
-  communicator_->drain();
-  epoch.options.checkpoint({epoch.progress.epoch, data.position()});
-}
-
-/// Reads one more batch ahead; false at the end of the data.
-bool Trainer::read_one(Dataset& data, Worker& worker) {
-  const auto free = std::ranges::find_if(worker.batches, [&](const auto& batch) {
-    return std::ranges::find(worker.read, batch.get()) == worker.read.end();
-  });
-  activity_.begin(Doing::reading);
-  const Env::Time asked = env_.now();
-  const bool more = data.next(**free);
-  worker.reading += std::chrono::duration<double>(env_.now() - asked).count();
-  if (!more) return false;
-  communicator_->prepare(**free);
-  worker.read.push_back(free->get());
-  return true;
-}
-
-/// The loop of the only thread, or of the one that shares out chunks.
-void Trainer::run_alone(Dataset& data, Worker& worker, Epoch& epoch) {
-  const uint64_t every = epoch.options.checkpoint_every;
-  uint64_t batches = epoch.progress.step;
-  while (epoch.next == Next::go_on) {
-    // Nothing is read beyond a checkpoint that is to come.
-    while (worker.read.size() < worker.batches.size() &&
-           (worker.read.empty() || every == 0 || batches % every != 0) && read_one(data, worker))
-      ++batches;
-    if (worker.read.empty()) return;
-    Batch& batch = *worker.read.front();
-    step_whole(batch, epoch.figures);
-    worker.read.pop_front();
-    epoch.progress.reading = worker.reading;
-    after_step(epoch, batch.size);
-    if (epoch.checkpoint_due()) checkpoint(data, epoch);
-  }
-}
-
-/// Gives the lock up while it computes.
-void Trainer::compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::mutex>& lock) {
-  Batch& batch = *worker.read.front();
-  lock.unlock();
-  batch.step = communicator_->batch_number(++steps_);
-  activity_.begin(Doing::fetching);
-  communicator_->fetch(batch);
-  activity_.begin(Doing::computing);
-  compute(batch, worker);
-  activity_.begin(Doing::sending);
-  communicator_->commit(batch);
-  lock.lock();
-  worker.read.pop_front();
-  --epoch.under_way;
-  epoch.changed.notify_all();
-  epoch.progress.reading += std::exchange(worker.reading, 0);
-  epoch.figures.add(batch.size,
-                    [&](VarId id) -> const Tensor& { return worker.executor.value(id); });
-  after_step(epoch, batch.size);
-}
-
-/// The loop of one of several threads, each with batches of its own.
-void Trainer::run_worker(Dataset& data, Worker& worker, Epoch& epoch) try {
-  bool more = true, saves = false;  // saves: this thread makes the checkpoint that is due
-  std::unique_lock lock(epoch.mutex);
-  while (epoch.next == Next::go_on && !epoch.failure) {
-    while (more && !epoch.pausing && worker.read.size() < worker.batches.size()) {
-      ++epoch.under_way;
-      lock.unlock();
-      more = read_one(data, worker);
-      lock.lock();
-      if (!more) --epoch.under_way;
-    }
-    if (!worker.read.empty()) {
-      compute_next(worker, epoch, lock);
-      if (epoch.checkpoint_due() && !epoch.pausing) epoch.pausing = saves = true;
-    }
-    if (!worker.read.empty()) continue;
-    epoch.changed.notify_all();
-    if (saves) {
-      epoch.changed.wait(lock, [&] { return epoch.under_way == 0 || epoch.failure; });
-      if (!epoch.failure) checkpoint(data, epoch);
-      epoch.pausing = saves = false;
-      epoch.changed.notify_all();
-    }
-    if (!more) break;
-    epoch.changed.wait(lock, [&] { return !epoch.pausing || epoch.failure; });
-  }
-  lock.unlock();
-  communicator_->pass(Pass::thread_done);
-} catch (...) {
-  {
-    const std::scoped_lock lock(epoch.mutex);
-    // The batch of this thread stays under way: no checkpoint may follow that counts it as done.
-    if (!epoch.failure) epoch.failure = std::current_exception();
-    epoch.pausing = false;
-    epoch.changed.notify_all();
-  }
-  try {
-    communicator_->pass(Pass::thread_done);  // nobody waits for this thread
-  } catch (const std::exception&) {
-    return;  // the first failure is the one to report
-  }
-}
-
-void Trainer::run_epoch(Dataset& data, Epoch& epoch) {
-  end_steps();
-  for (const auto& worker : workers_) {
-    worker->read.clear();
-    worker->reading = 0;
-  }
-  activity_.begin(Doing::meeting);
-  communicator_->pass(Pass::begin);
-  if (active_ == 1) {
-    run_alone(data, *workers_[0], epoch);
-    communicator_->pass(Pass::thread_done);
-  } else {
-    std::vector<std::jthread> threads;
-    threads.reserve(active_);
-    for (size_t i = 0; i < active_; ++i)
-      threads.emplace_back([&, worker = workers_[i].get()] { run_worker(data, *worker, epoch); });
-    threads.clear();
-    if (epoch.failure) std::rethrow_exception(epoch.failure);
-  }
-  activity_.begin(Doing::sending);
-  communicator_->drain();
-  communicator_->pass(Pass::end);
-}
-
-Progress Trainer::fit(Dataset& data, const FitOptions& options) {
-  check<ConfigError>(options.epochs > 0, "epochs must be positive, got ", options.epochs);
-  check<ConfigError>(!options.early_stop || options.test != nullptr, "early_stop needs a test set");
-  std::optional<ProgressLine> line;
-  if (options.show != nullptr) line.emplace(env_, options.show);
-  std::optional<Patience> patience;
-  if (options.early_stop) patience.emplace(*options.early_stop);
-
-  const ResumePoint resume = options.resume.value_or(ResumePoint{});
-  communicator_->skip_passes(static_cast<uint64_t>(resume.epoch) - 1);
-  Progress last;
-  for (int number = resume.epoch; number <= options.epochs; ++number) {
-    Epoch epoch(options, measures_);
-    epoch.line = &line;
-    Progress& progress = epoch.progress;
-    progress.epoch = number;
-    progress.epochs = options.epochs;
-    const DataPosition from = number == resume.epoch ? resume.data : DataPosition{};
-    progress.step = progress.resumed_at = from.batches;
-    activity_.begin(Doing::reading);
-    data.begin_epoch(options_.seed + static_cast<uint64_t>(number), from);
-    progress.steps = data.batches();
-    epoch.start = env_.now();
-    run_epoch(data, epoch);
-    check<DataError>(progress.step > 0, "epoch ", number, " had no batch: the data set is empty");
-    if (options.join) {
-      activity_.begin(Doing::meeting);
-      options.join(epoch.figures);
-      progress.samples = epoch.figures.instances();
-    }
-    progress.metrics = epoch.figures.totals();
-    const std::vector<Metric> test =
-        options.test != nullptr ? evaluate(*options.test) : std::vector<Metric>{};
-    if (line) {
-      std::string note;
-      for (const Metric& metric : test)
-        note += fmt::format("  test {} {:.4f}", metric.name, metric.value);
-      line->finish_epoch(progress, note);
-      for (const std::string& text : data.notes()) fmt::print(options.show, "{}\n", text);
-      for (const std::string& text : communicator_->notes()) fmt::print(options.show, "{}\n", text);
-    }
-    Next next = epoch.next;
-    if (options.on_epoch && options.on_epoch(progress, test) == Next::stop) next = Next::stop;
-    if (patience && patience->exhausted(test)) next = Next::stop;
-    last = std::move(progress);
-    if (next == Next::stop) break;
-  }
-  return last;
-}
-
 std::vector<Metric> Trainer::evaluate(Dataset& data) {
   if (evaluator_ == nullptr) {
-    evaluator_ = std::make_unique<Executor>(plan_.worker.for_inference(measures_.variables()),
-                                            executor_options());
-    evaluator_measures_ = measures_.renamed(evaluator_->program().outputs);
+    evaluator_ = std::make_unique<Executor>(
+        plan().worker.for_inference(recorded_->measures.variables()), executor_options());
+    evaluator_measures_ = recorded_->measures.renamed(evaluator_->program().outputs);
   }
   Batch batch;
-  Figures figures(evaluator_measures_);
+  batch.step = steps_;
+  MetricTally metrics(evaluator_measures_);
   activity_.begin(Doing::evaluating);
   data.begin_epoch(0);
   while (data.next(batch)) {
     activity_.begin(Doing::evaluating);
-    communicator_->fetch(batch, Purpose::inference);
+    lane_->fetch(batch, ps::Purpose::inference);
     evaluator_->run(batch.feeds);
-    figures.add(batch.size, [&](VarId id) -> const Tensor& { return evaluator_->value(id); });
+    if (recorded_->loss)
+      finite_.look(batch, recorded_->loss, evaluator_->value(evaluator_measures_.means[0]),
+                   {options_.seed, batch.step});
+    metrics.add(batch.size, [&](VarId id) -> const Tensor& { return evaluator_->value(id); });
   }
-  if (ShardedStore* const sharded = communicator_->sharded()) sharded->end_inference();
-  return figures.totals();
+  if (duties_.sharded != nullptr) duties_.sharded->end_inference();
+  return metrics.totals();
 }
 
 void Trainer::first_does(bool first, const std::function<void()>& task) {
-  ShardedStore* const sharded = communicator_->sharded();
+  ShardedStore* const sharded = duties_.sharded;
   if (!first) {
     if (sharded != nullptr) sharded->help(env_);
     return;
@@ -572,7 +395,7 @@ void Trainer::take_loaded() {
 void Trainer::load_states(const std::string& dir) {
   std::vector<NamedTensor> states = communicator_->store().persistables();
   std::erase_if(states, [&](const NamedTensor& tensor) {
-    return std::ranges::find(plan_.states, tensor.name, &VarDesc::name) == plan_.states.end();
+    return std::ranges::find(plan().states, tensor.name, &VarDesc::name) == plan().states.end();
   });
   if (!states.empty()) argosy::load_states(env_, dir, states);
 }
@@ -580,8 +403,8 @@ void Trainer::load_states(const std::string& dir) {
 void Trainer::export_inference(const std::string& dir, std::vector<std::string> predictions) {
   activity_.begin(Doing::saving);
   communicator_->drain();
-  if (predictions.empty()) predictions = prediction_names_;
-  save_inference(env_, dir, plan_.worker, predictions, communicator_->store());
+  if (predictions.empty()) predictions = recorded_->prediction_names;
+  save_inference(env_, dir, plan().worker, predictions, communicator_->store());
 }
 
 }  // namespace argosy

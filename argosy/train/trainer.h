@@ -3,9 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,24 +11,28 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/base/function_ref.h"
 #include "argosy/data/dataset.h"
-#include "argosy/fleet/communicator.h"
 #include "argosy/graph/executor.h"
+#include "argosy/modes/communicator.h"
+#include "argosy/train/by_fetch_list.h"
 #include "argosy/train/checkpoint.h"
-#include "argosy/train/figures.h"
+#include "argosy/train/finite_check.h"
+#include "argosy/train/metric_tally.h"
 #include "argosy/train/progress.h"
+#include "argosy/train/trainer_metrics.h"
 #include "argosy/watch/activity.h"
 
 namespace argosy {
 
-/// A figure that no mean over batches gives: how predictions [batch, 1] stand to labels.
+/// A metric that no mean over batches gives: how predictions [batch, 1] stand to labels.
 struct MeterSpec {
   std::string name, meter;  // "auc", "auc(buckets=4096)": meter.h
   Var prediction, label;
   Var group = {};  // i64[batch, 1], for meters by user
 };
 
-/// What a model function gives back.
+/// Results of a model function.
 struct ModelOutputs {
   Var loss;  // one number, a mean over the batch; none: the model is only evaluated
   std::vector<std::pair<std::string, Var>> metrics = {};  // one number each, a mean over the batch
@@ -46,21 +48,25 @@ struct TrainerOptions {
   Optimizer optimizer = {};
   TablesOptions tables = {};
   Strategy strategy = {};
-  /// Connects to servers where the mode has any; called once, with the plan.
-  std::function<Wires(const Plan&)> connect = {};
   GraphMode graph = GraphMode::recorded;
-  uint64_t seed = 0;       // of first values, of order and of dropout
-  bool check_nan = false;  // stop with a DataError at the first NaN, naming its node
+  uint64_t seed = 0;  // of first values, of order and of dropout
+  CheckNan check_nan = CheckNan::fail;
   /// Above 0: each batch is computed in so many chunks, which strategy.threads threads share, with
   /// the same bits for any number of threads. 0: each thread takes batches of its own.
   int chunks = 0;
+  /// The registry of the process; none: the client's, if the wires have one, else its own.
+  std::shared_ptr<Metrics> metrics = {};
   /// The device that recorded programs run on (Executor::Options); none: the processor.
   int device = Executor::kNoDevice;
+  /// Where to report progress after steps; null: nowhere.
+  std::shared_ptr<ProgressReport> report = {};
 };
 
-/// A model as a program, with what is measured and asked of it. A server needs its plan only.
+/// A model recorded as a program, with its metrics and predictions. A server needs the plan only.
 struct RecordedModel {
+  Model model;  // that was recorded, for eager steps
   Plan plan;
+  VarId loss;  // none: it is only evaluated
   Measures measures;
   std::vector<std::string> prediction_names;
 };
@@ -91,16 +97,20 @@ struct FitOptions {
   /// Called after a step where progress_due says so.
   std::function<void(const Progress&)> on_progress = {};
   std::function<bool()> progress_due = {};
-  /// Makes the figures of an epoch those of all workers; the epoch's samples become theirs.
-  std::function<void(Figures&)> join = {};
+  /// Merges the metrics of all workers at the end of an epoch; Progress::samples follows.
+  std::function<void(MetricTally&)> join = {};
   std::FILE* show = stdout;  // where progress goes; null: nowhere
 };
 
-/// Drives batches round the loop read -> fetch -> compute -> commit, with as many threads as the
-/// strategy says. The same model gives the same bits in both graph modes. Not thread-safe.
+/// The training loop: read -> fetch -> compute -> commit, on as many threads as the strategy says.
+/// The same model gives the same bits in both graph modes. Not thread-safe.
 class Trainer {
  public:
-  Trainer(Env& env, Model model, TrainerOptions options);
+  /// Make the plan first, then the wires to whoever holds parts of it, then a trainer.
+  Trainer(Env& env, std::unique_ptr<const RecordedModel> recorded, const Wires& wires,
+          TrainerOptions options);
+  /// Records the model itself, if nobody else needs the plan.
+  Trainer(Env& env, const Model& model, const TrainerOptions& options, const Wires& wires = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -109,70 +119,80 @@ class Trainer {
   Progress fit(Dataset& data, const FitOptions& options);
   /// One batch: updates the parameters, returns its loss and metrics in the order of the model.
   std::span<const double> step(Batch& batch);
-  /// The same on the calling thread, for the values of some variables of the plan's program, which
-  /// are good until the next call.
+  /// Likewise, on the calling thread, returning the values of some variables of the plan's program,
+  /// valid until the next call.
   std::vector<Tensor> step(Batch& batch, std::span<const VarId> fetch);
-  /// These values in inference mode; nothing is updated.
+  /// Computes the variables in inference mode, without an update.
   std::vector<Tensor> infer(Batch& batch, std::span<const VarId> fetch);
   /// Means over a data set, in inference mode.
   std::vector<Metric> evaluate(Dataset& data);
 
-  /// Between epochs: so many threads compute from now on, at most those of the strategy.
+  /// Between epochs: how many threads compute from now on, at most those of the strategy.
   void set_threads(int threads);
   int most_threads() const { return options_.strategy.threads; }
 
-  /// Leaves the job, where there is one: no other worker waits for this one any more. Nothing may
-  /// be trained or saved afterwards.
+  /// Leaves the job, if any: no other worker waits for this one any more. Do not train or save
+  /// afterwards.
   void leave();
 
-  /// What the first worker does alone, such as to save or to evaluate; every worker calls it. Those
-  /// that have rows which it needs help it, and return when it is done.
+  /// Runs `task` on the first worker alone, such as a save or an evaluation; every worker calls it.
+  /// Those whose rows the task needs help, and return when it is done.
   void first_does(bool first, const std::function<void()>& task);
 
-  /// Everything a run needs to go on; see checkpoint.h. Where ranks share the rows of tables
-  /// (EmbeddingMode::sharded) these calls are for first_does().
+  /// Saves everything a run needs to continue; see checkpoint.h. With sharded rows
+  /// (EmbeddingMode::sharded) call save and load inside first_does().
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
-  /// The first worker has loaded a model, and every worker calls this. Ranks take it over; where
-  /// servers have the parameters there is nothing to do.
+  /// Every worker calls it after the first one has loaded a model: ranks copy that; with servers
+  /// there is nothing to do.
   void take_loaded();
-  /// Of a save only the states of the model (running means), which live in this process.
+  /// Loads only the model's states (running means), which live in this process.
   void load_states(const std::string& dir);
-  /// The predictions, all or some of them by name, as a program of their own, for Predictor.
+  /// Exports the predictions, all or some by name, as a program for Predictor.
   void export_inference(const std::string& dir, std::vector<std::string> predictions = {});
 
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return recorded_->plan; }
   /// The loss, the model's metrics, its meters.
-  const std::vector<std::string>& figure_names() const { return measures_.names; }
+  const std::vector<std::string>& metric_names() const { return recorded_->measures.names; }
   Communicator& communicator() { return *communicator_; }
-  /// What it is at; whoever makes it do other things says so here.
+  /// The sharded store in sharded mode, else null.
+  ShardedStore* sharded() { return duties_.sharded; }
+  /// What the trainer is doing; callers report what they do in between here too.
   Activity& activity() { return activity_; }
+  const Metrics& metrics() const { return *metrics_; }
 
  private:
-  /// What a compute thread needs for itself.
+  /// A batch and its way round.
+  struct Slot {
+    Batch batch;
+    std::unique_ptr<Lane> lane;
+  };
+  /// State of one compute thread.
   struct Worker {
     explicit Worker(Executor executor) : executor(std::move(executor)) {}
     Executor executor;
-    std::vector<std::unique_ptr<Batch>>
-        batches;                    // as many as the communicator looks ahead, and one
-    std::deque<Batch*> read;        // of these: the first is the next to compute
-    double reading = 0;             // seconds that it waited for data
-    std::vector<Tensor> row_grads;  // by table: memory for the gradient of a sparse one's rows
+    std::vector<std::unique_ptr<Slot>> slots;  // lookahead() + 1
+    std::deque<Slot*> read;                    // of slots: the front is computed next
+    double reading = 0;                        // seconds spent waiting for data
+    std::vector<Tensor> row_grads;             // by table: memory for the gradient of its rows
   };
   struct Epoch;
-  using FetchList = std::vector<VarId>;
 
+  void begin_pass();
   void begin_step(Batch& batch);
+  void end_step(size_t instances);
   void end_steps();
-  void compute(Batch& batch, Worker& worker);
-  void step_eager(Batch& batch, Figures& figures);
+  Trained count_batch();
+  void run_step(Batch& batch, Lane& lane, FunctionRef<void()> compute);
+  void compute(Batch& batch, Lane& lane, Worker& worker);
+  void compute_eager(Batch& batch, Lane& lane, std::optional<Builder>& g);
   void make_room_for_rows(const Batch& batch, Worker& worker) const;
-  void step_whole(Batch& batch, Figures& figures);
+  void step_whole(Batch& batch, Lane& lane, MetricTally& metrics);
   bool read_one(Dataset& data, Worker& worker);
   void run_alone(Dataset& data, Worker& worker, Epoch& epoch);
-  void compute_next(Worker& worker, Epoch& epoch, std::unique_lock<std::mutex>& lock);
+  void end_batch(Worker& worker, Epoch& epoch);
   void run_worker(Dataset& data, Worker& worker, Epoch& epoch);
-  void run_epoch(Dataset& data, Epoch& epoch);
+  void run_pass(Dataset& data, Epoch& epoch);
   void after_step(Epoch& epoch, size_t instances);
   void checkpoint(const Dataset& data, Epoch& epoch);
   const Edge& edge_of(const std::string& variable) const;
@@ -181,24 +201,30 @@ class Trainer {
   uint64_t stored_step();
 
   Env& env_;
-  Model model_;
   TrainerOptions options_;
-  Measures measures_;
-  std::vector<std::string> prediction_names_;
-  Plan plan_;
+  std::unique_ptr<const RecordedModel> recorded_;
   std::unique_ptr<Communicator> communicator_;
-  std::vector<std::unique_ptr<Worker>> workers_;              // one, or one for each thread
-  size_t active_ = 1;                                         // of these: the first ones compute
-  std::unique_ptr<class ChunkedCompute> chunks_;              // instead of workers
-  std::map<FetchList, std::unique_ptr<Worker>> fetching_;     // made when first used
-  std::map<FetchList, std::unique_ptr<Executor>> inferring_;  // made when first used
-  std::unique_ptr<Executor> evaluator_;                       // made when first used
+  const RankDuties duties_;
+  const std::unique_ptr<Lane> lane_;              // of step() and of inference
+  std::vector<std::unique_ptr<Worker>> workers_;  // one, or one for each thread
+  size_t active_ = 1;                             // how many of them compute
+  std::unique_ptr<class ChunkedCompute> chunks_;  // instead of workers
+  ByFetchList<Worker> fetching_;
+  ByFetchList<Executor> inferring_;
+  std::unique_ptr<Executor> evaluator_;  // made when first used
   Measures evaluator_measures_;
   std::vector<const Edge*> edge_by_value_;  // by variable number, null where none
-  std::optional<Figures> figures_;          // of the last step()
+  MetricTally step_metrics_;                // of the last step()
+  FiniteCheck finite_;
   std::atomic<uint64_t> steps_ = 0;
-  bool stepping_ = false;  // a pass is open that consists of step() calls
+  uint64_t passes_ = 0;                          // begun
+  std::atomic<uint64_t> batches_ = 0, all_ = 0;  // committed in the pass, and in all
+  bool stepping_ = false;                        // a pass is open that consists of step() calls
+  Progress stepped_;                             // in that pass
+  Env::Time stepping_since_;
   Activity activity_;
+  const std::shared_ptr<Metrics> metrics_;
+  TrainerMetrics counts_{*metrics_};
 };
 
 }  // namespace argosy

@@ -2,15 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
-#include "argosy/data/samples.h"
-#include "argosy/net/env.h"
+#include "argosy/base/test_support.h"
 #include "argosy/nn/layers.h"
+#include "argosy/samples/samples.h"
 #include "argosy/train/predictor.h"
 #include "argosy/train/saved_model.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
@@ -189,12 +191,12 @@ TEST_F(TrainerTest, ACallbackCanStopAtAStep) {
   EXPECT_EQ(end.step, 4U);
 }
 
-TEST_F(TrainerTest, NanLossIsNamedWhenAskedFor) {
+TEST_F(TrainerTest, ANanIsNamedWithItsStepAndItsFirstNode) {
   const Model bad = [](Builder& g) -> ModelOutputs {
     return {.loss = nn::mean(g.apply("log", {nn::linear(g.input("x", {{-1, 6}}), 1, "fc")}))};
   };
   for (GraphMode graph : {GraphMode::recorded, GraphMode::eager}) {
-    Trainer trainer(*env_, bad, {.graph = graph, .check_nan = true});
+    Trainer trainer(*env_, bad, {.graph = graph});
     Batch batch;
     data_->begin_epoch(1);
     data_->next(batch);
@@ -202,10 +204,61 @@ TEST_F(TrainerTest, NanLossIsNamedWhenAskedFor) {
       trainer.step(batch);
       FAIL() << "a NaN went unnoticed";
     } catch (const DataError& e) {
+      EXPECT_TRUE(
+          std::string(e.what()).starts_with("step 1: the loss is not finite: nan at 0 of 1"))
+          << e.what();
       EXPECT_NE(std::string(e.what()).find("trainer_test.cc"), std::string::npos) << e.what();
       EXPECT_NE(std::string(e.what()).find(": NaN or infinity in %4 f32[50,1]"), std::string::npos)
           << e.what();
     }
+  }
+}
+
+/// As of a network that saturates at a learning rate of 1e30, whose loss never is NaN.
+TEST_F(TrainerTest, ALossThatIsFiniteButOutOfRangeIsNamed) {
+  const Model huge = [](Builder& g) -> ModelOutputs {
+    return {.loss = nn::mean(g.apply("scale", {nn::linear(g.input("x", {{-1, 6}}), 1, "fc")},
+                                     {{"scale", 1e30}}))};
+  };
+  Trainer trainer(*env_, huge, {});
+  Batch batch;
+  data_->begin_epoch(1);
+  data_->next(batch);
+  const std::string message = message_of<DataError>([&] { trainer.step(batch); });
+  EXPECT_TRUE(message.starts_with("step 1: the loss is beyond 2^64: ")) << message;
+}
+
+/// As a learning rate does that is far too large: the loss is finite up to the step in which the
+/// parameters no longer are.
+TEST_F(TrainerTest, WhatOverflowsIsNamedWithChunksToo) {
+  for (const int chunks : {0, 2}) {
+    Trainer trainer(*env_, classifier,
+                    {.optimizer = {.rule = "sgd", .learning_rate = "1e30"}, .chunks = chunks});
+    const std::string message =
+        message_of<DataError>([&] { trainer.fit(*data_, {.epochs = 20, .show = nullptr}); });
+    EXPECT_TRUE(message.starts_with("step ")) << message;
+    EXPECT_NE(message.find(" is not finite: "), std::string::npos) << message;
+    EXPECT_NE(message.find("; first: "), std::string::npos) << message;
+  }
+}
+
+TEST_F(TrainerTest, CheckNanCanBeTurnedDownButANanIsNeverSaved) {
+  for (const CheckNan policy : {CheckNan::warn, CheckNan::off}) {
+    Trainer trainer(*env_, classifier,
+                    {.optimizer = {.rule = "sgd", .learning_rate = "1e30"}, .check_nan = policy});
+    testing::internal::CaptureStderr();
+    trainer.fit(*data_, {.epochs = 20, .show = nullptr});
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.starts_with("warning: step "), policy == CheckNan::warn) << said;
+    EXPECT_LT(std::ranges::count(said, '\n'), 12) << said;
+    for (const auto& save : {std::function<void()>([&] { trainer.save(dir_ + "/saved"); }),
+                             std::function<void()>([&] { trainer.export_inference(dir_); })}) {
+      const std::string message = message_of<DataError>(save);
+      EXPECT_NE(message.find("not saved, '"), std::string::npos) << message;
+      EXPECT_NE(message.find("holds NaN or infinity"), std::string::npos) << message;
+    }
+    EXPECT_FALSE(env_->file_exists(dir_ + "/saved/persistables.argosy"));
+    EXPECT_FALSE(env_->file_exists(dir_ + "/inference.argosy"));
   }
 }
 

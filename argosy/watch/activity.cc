@@ -35,13 +35,19 @@ std::optional<Doing> doing_of(std::string_view word) {
   return static_cast<Doing>(found - kWords.begin());
 }
 
+std::string Activity::note() const {
+  const Lock lock(mutex_);
+  return note_;
+}
+
 Activity::View Activity::view() const {
   const uint64_t state = state_.load(std::memory_order_relaxed);
   return {.doing = static_cast<Doing>(state & ((1 << kBits) - 1)),
           .since = Env::Time(Env::Duration(static_cast<Env::Duration::rep>(state >> kBits))),
           .epoch = epoch_.load(std::memory_order_relaxed),
           .step = step_.load(std::memory_order_relaxed),
-          .samples = samples_.load(std::memory_order_relaxed)};
+          .samples = samples_.load(std::memory_order_relaxed),
+          .note = note()};
 }
 
 }  // namespace argosy

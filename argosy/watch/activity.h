@@ -3,13 +3,16 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "argosy/base/env.h"
+#include "argosy/base/mutex.h"
 
 namespace argosy {
 
-/// What a process is at.
+/// What a process is doing.
 enum class Doing : uint8_t {
   starting,
   generating,
@@ -33,14 +36,17 @@ bool needs_nobody(Doing doing);
 
 /// What the threads of a process are at, and how far they are. Of several threads the last one that
 /// began something counts: what it says stays only if all of them stand still. Thread safety: full;
-/// neither side ever waits.
+/// a step never waits.
 class Activity {
  public:
   explicit Activity(Env& env) : env_(env) { begin(Doing::starting); }
 
-  void begin(Doing doing) {
-    const auto since = static_cast<uint64_t>(env_.now().time_since_epoch().count());
+  /// Returns when that was.
+  Env::Time begin(Doing doing) {
+    const Env::Time now = env_.now();
+    const auto since = static_cast<uint64_t>(now.time_since_epoch().count());
     state_.store(since << kBits | static_cast<uint64_t>(doing), std::memory_order_relaxed);
+    return now;
   }
   /// A step of `samples` instances has ended: number `step` of its epoch.
   void end_step(int epoch, uint64_t step, uint64_t samples) {
@@ -48,21 +54,31 @@ class Activity {
     step_.store(step, std::memory_order_relaxed);
     samples_.fetch_add(samples, std::memory_order_relaxed);
   }
+  /// What blocks it from outside, in words; "": nothing any more.
+  void note(std::string text) {
+    const Lock lock(mutex_);
+    note_ = std::move(text);
+  }
 
   struct View {
     Doing doing;
     Env::Time since;
     int epoch;
     uint64_t step, samples;  // samples: of all epochs
+    std::string note;
   };
   View view() const;
 
  private:
+  std::string note() const;
+
   static constexpr int kBits = 4;  // of Doing; time has the others
   static_assert(static_cast<int>(Doing::ending) < 1 << kBits);
   Env& env_;
   std::atomic<uint64_t> state_ = 0, step_ = 0, samples_ = 0;
   std::atomic<int> epoch_ = 0;
+  mutable Mutex mutex_;
+  std::string note_ GUARDED_BY(mutex_);
 };
 
 }  // namespace argosy

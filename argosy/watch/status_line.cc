@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "argosy/base/percent.h"
+
 namespace argosy {
 namespace {
 
@@ -12,13 +14,9 @@ constexpr size_t kMostRanges = 64, kLongestText = 300;
 constexpr uint32_t kMostNumbers = 1 << 20;
 
 template <class T>
-bool read(std::string_view text, T& value, int base = 10) {
+bool read(std::string_view text, T& value) {
   const char* const end = text.data() + text.size();
-  std::from_chars_result result{};
-  if constexpr (std::is_floating_point_v<T>)
-    result = std::from_chars(text.data(), end, value);
-  else
-    result = std::from_chars(text.data(), end, value, base);
+  const std::from_chars_result result = std::from_chars(text.data(), end, value);
   return result.ec == std::errc() && result.ptr == end;
 }
 
@@ -88,6 +86,11 @@ bool read_field(std::string_view name, std::string_view value, ProcessStatus& st
   if (name == "queue") return read(value, status.queue.emplace());
   if (name == "staleness") return read_amount(value, status.staleness.emplace());
   if (name == "rows") return read(value, status.rows.emplace());
+  if (name == "note") {
+    const auto note = unescape(value);
+    status.note = note.value_or("");
+    return note.has_value();
+  }
   if (name == "doing") {
     const auto doing = doing_of(value);
     status.doing = doing.value_or(Doing::starting);
@@ -119,28 +122,10 @@ std::string format_numbers(const Numbers& numbers) {
 }
 
 std::string escape(std::string_view text) {
-  std::string word;
-  for (const char c : text) {
-    const bool plain = c > ' ' && c < '\x7f' && c != '%' && c != '=' && c != ':';
-    word += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return word;
+  return percent_escape(text, [](char c) { return c > ' ' && c < '\x7f' && c != '=' && c != ':'; });
 }
 
-std::optional<std::string> unescape(std::string_view word) {
-  std::string text;
-  for (size_t i = 0; i < word.size(); ++i) {
-    if (word[i] != '%') {
-      text += word[i];
-      continue;
-    }
-    uint8_t byte = 0;
-    if (i + 2 >= word.size() || !read(word.substr(i + 1, 2), byte, 16)) return std::nullopt;
-    text += static_cast<char>(byte);
-    i += 2;
-  }
-  return text;
-}
+std::optional<std::string> unescape(std::string_view word) { return percent_unescape(word); }
 
 std::optional<Fields> split_fields(std::string_view line, std::string_view kind) {
   if (take_until(line, ' ') != kind) return std::nullopt;
@@ -164,6 +149,8 @@ std::string format_status(const ProcessStatus& status) {
   if (status.queue) line += fmt::format(" queue={}", *status.queue);
   if (status.staleness) line += fmt::format(" staleness={:.2f}", *status.staleness);
   if (status.rows) line += fmt::format(" rows={}", *status.rows);
+  if (!status.note.empty())
+    line += " note=" + escape(std::string_view(status.note).substr(0, kLongestText));
   std::vector<Wait> waits = status.waits;
   std::ranges::stable_sort(waits, std::ranges::greater{}, &Wait::seconds);
   for (const Wait& wait : waits) {

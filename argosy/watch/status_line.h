@@ -26,12 +26,12 @@ struct Wait {
   std::string role = {};  // "server", "worker"
   Numbers peers = {};
   double seconds = 0;
-  /// Of a server's wait: the workers whose answers it holds back until then.
+  /// For a server's wait: the workers whose answers are held until then.
   Numbers held = {};
   std::string what = {};  // in words: "exchange 912: rows of emb", "to end step 411"
 };
 
-/// What a process reports of itself.
+/// The report of a process about itself.
 struct ProcessStatus {
   std::string role = {};  // "server", "worker"
   uint32_t index = 0;
@@ -44,6 +44,7 @@ struct ProcessStatus {
   std::optional<uint64_t> queue = {};    // exchanges on their way; of a server: answers held back
   std::optional<double> staleness = {};  // steps from a pull to its push
   std::optional<uint64_t> rows = {};
+  std::string note = {};  // what holds it up from outside: "part-0 gives nothing"
   std::vector<Wait> waits = {};
 };
 
@@ -52,7 +53,7 @@ inline constexpr size_t kLongestStatusLine = 4096;
 
 /// One line, without its end, of words NAME=VALUE in any order:
 ///   status role=server index=1 pid=72 doing=serving since=31.2 step=410 queue=2 rows=90210
-///     wait=worker:2,4-6:4.2:0-1,3:to%20end%20step%20411
+///     note=part-0%20gives%20nothing wait=worker:2,4-6:4.2:0-1,3:to%20end%20step%20411
 /// A wait is ROLE:NUMBERS:SECONDS:HELD:WHAT, the longest ones first; those that would make the line
 /// too long are left out. NUMBERS ends with "+" where there are more. In texts %XX is a byte.
 std::string format_status(const ProcessStatus& status);

@@ -8,12 +8,15 @@ namespace {
 constexpr const char* kServer =
     "status role=server index=1 pid=72 doing=serving since=31.2 step=410 queue=3 rows=90210 "
     "wait=worker:2,4-6:4.2:0-1,3:to%20end%20step%20411";
+constexpr const char* kReader =
+    "status role=worker index=0 pid=75 doing=reading since=12.0 epoch=1 step=410 "
+    "note=part-0%20gives%20nothing";
 constexpr const char* kWorker =
     "status role=worker index=3 pid=75 doing=fetching since=4.2 epoch=1 step=410 rate=10523.5 "
     "queue=2 staleness=1.50 wait=server:1:4.2::exchange%20912%3A%20rows%20of%20emb";
 
 TEST(StatusLine, IsReadAsItWasWritten) {
-  for (const char* line : {kServer, kWorker}) {
+  for (const char* line : {kServer, kWorker, kReader}) {
     const auto status = parse_status(line);
     ASSERT_TRUE(status) << line;
     EXPECT_EQ(format_status(*status), line);
@@ -25,6 +28,7 @@ TEST(StatusLine, IsReadAsItWasWritten) {
   EXPECT_EQ(status->waits[0].what, "to end step 411");
   EXPECT_EQ(parse_status(kWorker)->doing, Doing::fetching);
   EXPECT_EQ(parse_status(kWorker)->rows, std::nullopt);
+  EXPECT_EQ(parse_status(kReader)->note, "part-0 gives nothing");
 }
 
 TEST(StatusLine, TextsOfAnyBytesAreOneWord) {
@@ -37,7 +41,7 @@ TEST(StatusLine, TextsOfAnyBytesAreOneWord) {
 }
 
 TEST(StatusLine, FitsIntoOneWriteToAPipeWhateverWaits) {
-  ProcessStatus status{.role = "server"};
+  ProcessStatus status{.role = "server", .note = std::string(5000, ' ')};
   Numbers even;
   for (uint32_t i = 0; i < 2000; i += 2) even.listed.push_back(i);
   for (int i = 0; i < 100; ++i)

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "argosy/base/mutex.h"
 
 namespace argosy {
 namespace {
@@ -35,15 +35,15 @@ bool write_line(int fd, std::string line) {
 
 StatusReport::StatusReport(int fd, Look look, std::chrono::milliseconds period) {
   if (fd < 0 || !look) return;
-  thread_ = std::jthread([fd, look = std::move(look), period](const std::stop_token& stop) {
+  thread_ = Thread("status", [fd, look = std::move(look), period](const std::stop_token& stop) {
     block_signals();
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::unique_lock lock(mutex);
+    Mutex mutex;
+    CondVar never;
+    const Lock lock(mutex);
     while (!stop.stop_requested()) {
       const auto status = look();
       if (status && !write_line(fd, format_status(*status))) return;
-      never.wait_for(lock, stop, period, [] { return false; });
+      never.wait_for(mutex, stop, period, [] { return false; });
     }
   });
 }

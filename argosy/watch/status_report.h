@@ -3,8 +3,8 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <thread>
 
+#include "argosy/base/thread.h"
 #include "argosy/watch/status_line.h"
 
 namespace argosy {
@@ -21,7 +21,7 @@ class StatusReport {
                std::chrono::milliseconds period = std::chrono::milliseconds(500));
 
  private:
-  std::jthread thread_;
+  Thread thread_;
 };
 
 /// The descriptor that the launcher gave this process for its reports, ARGOSY_PROGRESS_FD; -1:

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "argosy/zoo/settings.h"
+#include "argosy/base/settings.h"
 
 namespace argosy {
 

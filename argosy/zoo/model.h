@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/plugins.h"
 #include "argosy/nn/layers.h"
 #include "argosy/train/trainer.h"
-#include "argosy/zoo/config.h"
 #include "argosy/zoo/hyper.h"
 
 namespace argosy {
@@ -40,21 +40,8 @@ int64_t feature_dim(const Hyper& hyper);            // sparse_feature_dim
 std::vector<int64_t> fc_sizes(const Hyper& hyper);  // of a tower of relu layers
 
 /// A file of models/: its name is the model's.
-struct ModelPlugin {
-  std::string name;
-  ModelOutputs (*build)(const Inputs& in, const Hyper& hyper);
-};
+using ModelPlugin = Plugin<ModelOutputs(const Inputs& in, const Hyper& hyper)>;
 std::vector<ModelPlugin> builtin_models();
 std::vector<std::string> model_names();
-
-/// A model, ready for a Trainer, and the options of its tables.
-struct ModelSetup {
-  Model model;
-  TablesOptions tables;
-};
-/// The model that a configuration names or writes out as a network. Builds it once to check it:
-/// throws ConfigError for an unknown model, a hyper parameter that it does not use, options of a
-/// table that it does not have, and parameters that do not reach the loss.
-ModelSetup make_model(const Config& config);
 
 }  // namespace argosy

@@ -10,6 +10,7 @@ _core.add_package(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from argosy import _functions, nn, optimizer, regularizer, unique_name  # noqa: E402
 from argosy._apply import Tensor  # noqa: E402
+from argosy._check_nan import set_check_nan  # noqa: E402
 from argosy._functions import *  # noqa: E402, F401, F403
 from argosy._mode import (disable_static, enable_static, in_dynamic_mode,  # noqa: E402
                           in_static_mode)
@@ -20,7 +21,7 @@ from argosy.dtypes import (float32, float64, get_default_dtype, int32, int64,  #
 __all__ = ["ConfigError", "DataError", "Error", "IoError", "ParamAttr", "Parameter", "Tensor",
            "create_parameter", "disable_static", "enable_static", "float32", "float64",
            "get_default_dtype", "in_dynamic_mode", "in_static_mode", "int32", "int64", "nn",
-           "optimizer", "regularizer", "set_default_dtype", "uint8", "unique_name",
+           "optimizer", "regularizer", "set_check_nan", "set_default_dtype", "uint8", "unique_name",
            *_functions.__all__]
 
 _LATE = ("data_generator", "dataset", "fleet", "io", "metric", "places", "reader", "samples",

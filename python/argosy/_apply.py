@@ -34,14 +34,14 @@ def is_value(value: Any) -> bool:
 def _apply_mixed(op, inputs, attrs, ranks):
     for value in inputs:
         if is_variable(value):
-            recorded = [_constant(value.program, item) for item in inputs]
-            return value.program._apply(op, recorded, attrs)
+            recorded = [constant(value.program, item) for item in inputs]
+            return value.program.record.apply(op, recorded, attrs)
     first = next((value.dtype for value in inputs if isinstance(value, Tensor)), None)
     values = [as_tensor(value, first) for value in inputs]
     return _core.apply(op, values, attrs, ranks)
 
 
-def _constant(program, value):
+def constant(program, value):
     """Programs hold constants as float32; others are cast from it where that is exact."""
     if is_variable(value):
         return value
@@ -49,7 +49,7 @@ def _constant(program, value):
     floats = array.astype("float32")
     if array.dtype == "float32" or not np.array_equal(floats.astype(array.dtype), array):
         return array
-    return program._apply("cast", [floats], {"to": engine_name(array.dtype)})[0]
+    return program.record.apply("cast", [floats], {"to": engine_name(array.dtype)})[0]
 
 
 def as_tensor(value: Any, scalar_dtype=None) -> Tensor:

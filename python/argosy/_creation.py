@@ -3,7 +3,7 @@
 import numpy as np
 
 from argosy import _core
-from argosy._apply import Tensor, _constant, apply_one, as_array, is_value
+from argosy._apply import Tensor, apply_one, as_array, constant, is_value
 from argosy._math import cast, named
 from argosy._mode import in_static_mode
 from argosy._shaping import ints
@@ -17,7 +17,7 @@ def _given(array: np.ndarray):
     from argosy.static import default_main_program
 
     program = default_main_program()
-    return program._apply("reshape", [_constant(program, array)], {"shape": list(array.shape)})[0]
+    return program.record.apply("reshape", [constant(program, array)], {"shape": list(array.shape)})[0]
 
 
 def _sizes(shape) -> list:

@@ -19,33 +19,33 @@ def named(value: Any, name: Optional[str]) -> Any:
     if isinstance(value, Tensor):
         value.name = name
     else:
-        value.program._rename(value, name)
+        value.program.record.rename(value, name)
     return value
 
 
 def cast(x, dtype):
     """x as another type."""
     wanted = dtype_name(dtype)
-    if is_variable(x) and not hasattr(x, "_number"):
-        return x.astype(dtype)  # a figure over many batches
+    if is_variable(x) and not hasattr(x, "number"):
+        return x.astype(dtype)  # a metric over many batches
     return x if x.dtype == wanted else apply_one("cast", [x], {"to": engine_name(wanted)})
 
 
-def _as_value(x):
+def as_operand(x):
     return x if is_value(x) else Tensor(as_array(x))
 
 
 def _operands(x, y):
     """Both as values (or arrays that become constants) of one type."""
     if not is_value(x):
-        y, x = _operands(y, x) if is_value(y) else (_as_value(y), _as_value(x))
+        y, x = _operands(y, x) if is_value(y) else (as_operand(y), as_operand(x))
         return x, y
     if isinstance(y, (bool, int, float, np.number, np.bool_)) and not is_value(y):
         if isinstance(y, (float, np.floating)) and not is_float(x.dtype):
             x = cast(x, get_default_dtype())
         return x, np.array([y], dtype=x.dtype)
     if not is_value(y):
-        y = _as_value(y)
+        y = as_operand(y)
     if x.dtype == y.dtype:
         return x, y
     dtype = promoted(x.dtype, y.dtype)
@@ -113,7 +113,7 @@ def divide(x, y, name=None):
     return named(apply_one("div", [x, y], {}), name)
 
 
-def _binary_floats(op: str, x, y):
+def binary_floats(op: str, x, y):
     x, y = _floats(x, y)
     return apply_one(op, [x, y], {})
 
@@ -185,7 +185,7 @@ def logical_not(x, out=None, name=None):
 def logical_and(x, y, out=None, name=None):
     """True where both are."""
     _no_out(out)
-    return named(apply_one("where", [cast(x, "bool"), cast(_as_value(y), "bool"),
+    return named(apply_one("where", [cast(x, "bool"), cast(as_operand(y), "bool"),
                                      np.array([False])], {}), name)
 
 
@@ -193,13 +193,13 @@ def logical_or(x, y, out=None, name=None):
     """True where one is."""
     _no_out(out)
     return named(apply_one("where", [cast(x, "bool"), np.array([True]),
-                                     cast(_as_value(y), "bool")], {}), name)
+                                     cast(as_operand(y), "bool")], {}), name)
 
 
 def logical_xor(x, y, out=None, name=None):
     """True where exactly one is."""
     _no_out(out)
-    return named(apply_one("not_equal", [cast(x, "bool"), cast(_as_value(y), "bool")], {}), name)
+    return named(apply_one("not_equal", [cast(x, "bool"), cast(as_operand(y), "bool")], {}), name)
 
 
 def _no_out(out):
@@ -209,7 +209,7 @@ def _no_out(out):
 
 def _unary(op, doc):
     def function(x, name=None):
-        return named(apply_one(op, [x if is_value(x) else _as_value(x)], {}), name)
+        return named(apply_one(op, [x if is_value(x) else as_operand(x)], {}), name)
 
     function.__doc__ = doc
     function.__name__ = op

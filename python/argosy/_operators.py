@@ -19,7 +19,7 @@ _METHODS = {
 
 def _swapped(function):
     def operator(self, other):
-        return function(_math._as_value(other) if isinstance(other, (list, tuple)) else other, self)
+        return function(_math.as_operand(other) if isinstance(other, (list, tuple)) else other, self)
 
     return operator
 
@@ -34,13 +34,13 @@ class Operators:
     __rsub__ = lambda self, other: _math.add(_math.neg(self), other)
     __mul__ = __rmul__ = lambda self, other: _math.multiply(self, other)
     __truediv__ = lambda self, other: _math.divide(self, other)
-    __rtruediv__ = _swapped(lambda x, y: _math._binary_floats("div", x, y))
+    __rtruediv__ = _swapped(lambda x, y: _math.binary_floats("div", x, y))
     __floordiv__ = lambda self, other: _math.floor_divide(self, other)
     __rfloordiv__ = _swapped(_math.floor_divide)
     __mod__ = lambda self, other: _math.remainder(self, other)
     __rmod__ = _swapped(_math.remainder)
     __pow__ = lambda self, other: _math.pow(self, other)
-    __rpow__ = _swapped(lambda x, y: _math._binary_floats("power", x, y))
+    __rpow__ = _swapped(lambda x, y: _math.binary_floats("power", x, y))
     __matmul__ = lambda self, other: _math.matmul(self, other)
     __neg__ = lambda self: _math.neg(self)
     __abs__ = lambda self: _math.abs(self)

@@ -7,7 +7,7 @@ import numpy as np
 from argosy import _core, unique_name
 from argosy._apply import Tensor
 from argosy._mode import in_static_mode
-from argosy._tensor import _repr
+from argosy._tensor import describe
 from argosy.dtypes import dtype_name, get_default_dtype
 from argosy._initializers import Assign, Initializer, default_initializer
 
@@ -69,7 +69,7 @@ class Parameter(Tensor):
         self.stop_gradient = not value
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + _repr(self)
+        return "Parameter containing:\n" + describe(self)
 
     def _attr(self) -> ParamAttr:
         return ParamAttr(self.name, None, self.optimize_attr["learning_rate"], self.regularizer,
@@ -105,8 +105,8 @@ def create_parameter(shape, dtype=None, attr=None, is_bias: bool = False, defaul
     if in_static_mode():
         from argosy.static import default_main_program
 
-        return default_main_program()._parameter(name, shape, dtype, init._text(shape),
-                                                 attr.trainable, attr)
+        return default_main_program().record.parameter(name, shape, dtype, init._text(shape),
+                                                       attr.trainable, attr)
     if dtype != "float32":
         raise _core.ConfigError(f"parameter '{name}' is {dtype}: parameters are float32")
     if isinstance(init, Assign):

@@ -17,7 +17,8 @@ _VERSION = 1
 
 
 def save(obj: Any, path, protocol: int = 4, **options) -> None:
-    """Writes dicts, lists, numbers, texts, arrays and Tensors to a file, in one piece or not at all."""
+    """Writes dicts, lists, numbers, texts, arrays and Tensors to a file, in one piece or not at all.
+    Tensors that hold NaN or infinity are refused with DataError; arrays may hold them."""
     if options:
         raise _core.ConfigError(f"save: no option {', '.join(options)}")
     arrays: list = []
@@ -67,6 +68,9 @@ def _described(value: Any, arrays: list, where: str) -> Any:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
             raise _core.ConfigError(f"save: {where} is an array of {array.dtype}")
+        if isinstance(value, Tensor) and array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise _core.DataError(f"save: {where} holds NaN or infinity; an array may, a Tensor of "
+                                  "a model may not")
         at = sum(before.nbytes for before in arrays)
         arrays.append(array)
         shape = value.shape if isinstance(value, Tensor) else array.shape

@@ -25,7 +25,7 @@ def _item(self, *place):
     return self._array().item(*place)
 
 
-def _repr(self) -> str:
+def describe(self) -> str:
     body = np.array2string(self._array(), separator=", ", prefix=" " * 7)
     return (f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}, place=Place(cpu), "
             f"stop_gradient={self.stop_gradient},\n       {body})")
@@ -123,7 +123,7 @@ def _install():
         if name not in ("__slots__", "__doc__", "__module__", "__dict__", "__weakref__"):
             setattr(Tensor, name, member)
     methods = {
-        "numpy": _numpy, "__array__": _array, "item": _item, "__repr__": _repr, "__len__": _len,
+        "numpy": _numpy, "__array__": _array, "item": _item, "__repr__": describe, "__len__": _len,
         "backward": _backward, "__iter__": _iter, "__bool__": _bool, "__index__": _index,
         "clear_grad": _clear_grad, "clear_gradient": _clear_grad, "__setitem__": setitem,
         "__reduce__": _reduce,

@@ -49,26 +49,28 @@ class DatasetBase:
         if fs_name or fs_ugi:
             raise _core.ConfigError("set_hdfs_config: not supported; give files of a mounted folder")
 
-    def _threads(self, asked: int = 0) -> int:
+    def compute_threads(self, asked: int = 0) -> int:
         """Computing threads: as many as asked for, at most one for each file and core."""
         wanted = asked or self._data.threads
         return max(1, min(wanted, len(self._data.files) or 1, os.cpu_count() or 1))
 
-    def _bind(self, program: Any) -> None:
+    def bound(self) -> Any:
+        """The engine's side of it, which knows what its lines hold."""
         if not self._vars:
             raise _core.ConfigError("a data set needs set_use_var: what its lines hold")
         self._data.set_slots([_slot(var) for var in self._vars])
+        return self._data
 
 
 def _slot(var: Any):
-    limits = [use.size for use in var._lookups if use.size]
+    limits = [use.size for use in var.lookups if use.size]
     if var.lod_level == 0:
         width = int(np.prod([size for size in var.shape[1:]], dtype=np.int64))
         if width < 1:
             raise _core.ConfigError(f"use_var: '{var.name}' is {var.shape}, expected known sizes "
                                     "behind the batch, or lod_level=1")
     else:
-        one_each = var._lookups and not all(use.pool for use in var._lookups)
+        one_each = var.lookups and not all(use.pool for use in var.lookups)
         width = 1 if one_each else 0
     return var.name, var.dtype, width, min(limits) if limits else 0
 
@@ -112,8 +114,7 @@ class InMemoryDataset(QueueDataset):
 
     def load_into_memory(self, is_shuffle: bool = False) -> None:
         """Reads the files."""
-        self._bind(None)
-        self._data.load()
+        self.bound().load()
         if is_shuffle:
             self.local_shuffle()
 
@@ -121,8 +122,7 @@ class InMemoryDataset(QueueDataset):
         """Begins to read the files; wait_preload_done() ends it."""
         if thread_num is not None:
             self.set_thread(thread_num)
-        self._bind(None)
-        self._data.preload()
+        self.bound().preload()
 
     def wait_preload_done(self) -> None:
         """Returns when all files are read."""

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "argosy/fleet/rank_gradients.h"
 #include "argosy/graph/builder.h"
-#include "argosy/graph/rank_sum.h"
+#include "argosy/graph/sum_over_ranks.h"
+#include "argosy/modes/ranks/rank_gradients.h"
 #include "argosy/ps/initializer.h"
 #include "bindings.h"
 
@@ -82,7 +82,7 @@ auto computed(int64_t elements, F f) {
 
 /// A list of Tensors, or None if one of the inputs is something else.
 nb::object apply(const std::string& op, nb::sequence inputs, const nb::dict& attrs,
-                 std::shared_ptr<RankSum> ranks) {
+                 std::shared_ptr<SumOverRanks> ranks) {
   std::vector<ValuePtr> in;
   int64_t elements = 0;
   for (const nb::handle input : inputs) {
@@ -217,11 +217,11 @@ PyTensor permutation(int64_t count) {
 PyTensor first_values(const std::string& text, const std::vector<int64_t>& shape,
                       const std::string& name) {
   Tensor values = Tensor::uninitialized(shape_of(shape), DType::f32);
-  const Initializer initializer(text);
+  const ps::Initializer initializer(text);
   const auto numel = static_cast<size_t>(values.numel());
   check<ConfigError>(initializer.size().value_or(numel) == numel, caller(), ": '", text,
                      "' for parameter '", name, "' of ", values.shape());
-  initializer.fill(values.as<float>(), parameter_stream(randomness().seed, name));
+  initializer.fill(values.as<float>(), ps::parameter_stream(randomness().seed, name));
   return made(values);
 }
 
@@ -292,7 +292,8 @@ void run_backward(const PyTensor& of, const PyTensor* gradient, bool retain_grap
 
 void bind_eager(nb::module_& module) {
   bind_tensor(module);
-  nb::class_<RankSum>(module, "RankSum", "Sums over all ranks, for operators that need them.");
+  nb::class_<SumOverRanks>(module, "SumOverRanks",
+                           "Sums over all ranks, for operators that need them.");
   module.def("apply", apply, "op"_a, "inputs"_a, "attrs"_a, "ranks"_a = nb::none(),
              "Runs an operator; None if one of the inputs is no Tensor.");
   module.def("gradients", gradients, "of"_a, "seeds"_a, "to"_a, "retain_graph"_a);

@@ -1,9 +1,9 @@
-#include "argosy/train/fleet.h"
+#include "argosy/job/fleet.h"
 
 #include <nanobind/stl/shared_ptr.h>
 
 #include "argosy/comm/group.h"
-#include "argosy/fleet/group_sum.h"
+#include "argosy/modes/ranks/group_sum.h"
 #include "ranks.h"
 #include "training.h"
 
@@ -76,29 +76,6 @@ std::vector<Endpoint> endpoints(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// What the environment says; nothing where it makes no sense, as scripts may set variables of
-/// their own.
-Role told_role() {
-  try {
-    return role_from_env(process_environment());
-  } catch (const ConfigError&) {
-    return {};
-  }
-}
-
-/// The role that a script says. Where a launcher has said the same, the process has what it handed
-/// down: a server's socket is listening already.
-Role said_role(RoleKind kind, int index, int workers, const std::vector<std::string>& servers) {
-  Role role = user_defined_role(kind, index, workers, endpoints(servers));
-  const Role told = told_role();
-  if (told.kind != role.kind || told.index != role.index || told.servers != role.servers)
-    return role;
-  role.listen_fd = told.listen_fd;
-  role.restarts = told.restarts;
-  role.away = told.away;
-  return role;
-}
-
 /// A call that waits for other processes.
 template <class Work>
 void waiting(const FleetPtr& fleet, Work work) {
@@ -114,14 +91,14 @@ auto result_of(const FleetPtr& fleet, Work work) {
 }
 
 /// Sums over the ranks of a fleet, which lives as long as what needs them.
-class FleetSum final : public RankSum {
+class FleetSumOverRanks final : public SumOverRanks {
  public:
-  explicit FleetSum(FleetPtr fleet) : fleet_(std::move(fleet)), sum_(fleet_->group()) {}
+  explicit FleetSumOverRanks(FleetPtr fleet) : fleet_(std::move(fleet)), sum_(fleet_->group()) {}
   void add_up(std::span<double> numbers) override { sum_.add_up(numbers); }
 
  private:
   FleetPtr fleet_;
-  GroupSum sum_;
+  GroupSumOverRanks sum_;
 };
 
 /// A fleet, and where its program's variables are now.
@@ -130,7 +107,7 @@ struct PyFleet {
   std::vector<VarId> now = {};
   SlotLimits limits = {};
   std::shared_ptr<Training> training = {};
-  std::shared_ptr<RankSum> sum_of_ranks = {};
+  std::shared_ptr<SumOverRanks> sum_of_ranks = {};
 
   void minimize(const Recorder& recorder, const nb::dict& spec, const nb::dict& strategy) {
     TrainingSpec made = training_spec(recorder, spec);
@@ -168,7 +145,7 @@ void bind_fleet(nb::module_& module) {
           "group",
           [](PyFleet& self) {
             const auto group = result_of(self.fleet, [](Fleet& f) { return &f.group(); });
-            return group_object({self.fleet, group});
+            return group_object({self.fleet, group}, self.fleet->activity());
           },
           "The ranks of the job; a call that comes first meets them.")
       .def(
@@ -176,15 +153,17 @@ void bind_fleet(nb::module_& module) {
           [](PyFleet& self, bool server, int index, int workers,
              const std::vector<std::string>& servers) {
             self.fleet->init(
-                said_role(server ? RoleKind::server : RoleKind::worker, index, workers, servers));
+                with_handed_down(user_defined_role(server ? RoleKind::server : RoleKind::worker,
+                                                   index, workers, endpoints(servers)),
+                                 process_environment()));
           },
           "server"_a, "index"_a, "workers"_a, "servers"_a)
       .def(
-          "rank_sum",
+          "sum_over_ranks",
           [](PyFleet& self) {
             if (self.sum_of_ranks == nullptr)
               long_call([&self](const StopAsked&) {
-                self.sum_of_ranks = std::make_shared<FleetSum>(self.fleet);
+                self.sum_of_ranks = std::make_shared<FleetSumOverRanks>(self.fleet);
               });
             return self.sum_of_ranks;
           },
@@ -200,6 +179,10 @@ void bind_fleet(nb::module_& module) {
       .def("server_num", [](PyFleet& self) { return self.fleet->server_num(); })
       .def("worker_endpoints", [](PyFleet& self) { return self.fleet->worker_endpoints(); })
       .def("server_endpoints", [](PyFleet& self) { return self.fleet->server_endpoints(); })
+      .def("last_step",
+           [](PyFleet& self) {
+             return result_of(self.fleet, [](Fleet& f) { return f.last_step(); });
+           })
       .def("minimize", &PyFleet::minimize, "recorder"_a, "spec"_a, "strategy"_a)
       .def("training", &PyFleet::use)
       .def("init_server",

@@ -1,12 +1,11 @@
 #include "long_call.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "argosy/base/error.h"
+#include "argosy/base/mutex.h"
 
 namespace argosy::python {
 namespace {
@@ -24,12 +23,12 @@ struct Call {
 class EngineThread {
  public:
   bool busy() {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     return call_ != nullptr;
   }
 
   void begin(std::shared_ptr<Call> call) {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     call_ = std::move(call);
     if (!started_) {
       started_ = true;
@@ -40,33 +39,38 @@ class EngineThread {
 
   /// True if it ended in time.
   bool wait(Call& call, std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return call.done; });
+    const Lock lock(mutex_);
+    return changed_.wait_for(mutex_, time, [&] { return call.done; });
   }
 
  private:
   void serve() {
-    std::unique_lock lock(mutex_);
+    const Lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return call_ != nullptr && !call_->done; });
+      changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return call_ != nullptr && !call_->done; });
       const std::shared_ptr<Call> call = call_;
-      lock.unlock();
-      try {
-        call->work(call->stop);
-      } catch (...) {
-        call->failure = std::current_exception();
+      {
+        const Unlocked unlocked(mutex_);
+        work_on(*call);
       }
-      lock.lock();
       call->done = true;
       call_ = nullptr;
       changed_.notify_all();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::shared_ptr<Call> call_;
-  bool started_ = false;
+  static void work_on(Call& call) {
+    try {
+      call.work(call.stop);
+    } catch (...) {
+      call.failure = std::current_exception();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::shared_ptr<Call> call_ GUARDED_BY(mutex_);
+  bool started_ GUARDED_BY(mutex_) = false;
 };
 
 EngineThread& engine() {

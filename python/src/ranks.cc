@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "argosy/base/error.h"
-#include "argosy/fleet/rank_gradients.h"
+#include "argosy/modes/ranks/rank_gradients.h"
+#include "argosy/world/guard.h"
 #include "eager.h"
 #include "long_call.h"
 
 namespace argosy::python {
+
+using comm::Group;
+using comm::Reduce;
 
 using namespace nb::literals;
 
@@ -32,31 +36,31 @@ struct Asked {
   DType type() const { return (in ? *in : *out).dtype(); }
 };
 
-template <Element T>
+template <comm::Element T>
 std::span<const T> input(const Asked& asked) {
   if (!asked.in) return {};
   return std::as_const(*asked.in).as<T>();
 }
 
-template <Element T>
-Collective collective(const Group& group, Asked& asked) {
+template <comm::Element T>
+comm::Collective collective(const Group& group, Asked& asked) {
   const std::span<const T> in = input<T>(asked);
   const std::span<T> out = asked.out ? asked.out->as<T>() : std::span<T>();
   const std::string& kind = asked.kind;
-  if (kind == "all_reduce") return calls::all_reduce(out, asked.reduce);
-  if (kind == "reduce") return calls::reduce(group, in, out, asked.root, asked.reduce);
-  if (kind == "reduce_scatter") return calls::reduce_scatter(group, in, out, asked.reduce);
-  if (kind == "all_gather") return calls::all_gather(group, in, out);
-  if (kind == "broadcast") return calls::broadcast(out, asked.root);
-  if (kind == "scatter") return calls::scatter(group, in, out, asked.root);
-  if (kind == "all_to_all") return calls::all_to_all(group, in, out);
-  if (kind == "send") return calls::send(in, asked.root);
-  if (kind == "receive") return calls::receive(out, asked.root);
+  if (kind == "all_reduce") return comm::calls::all_reduce(out, asked.reduce);
+  if (kind == "reduce") return comm::calls::reduce(group, in, out, asked.root, asked.reduce);
+  if (kind == "reduce_scatter") return comm::calls::reduce_scatter(group, in, out, asked.reduce);
+  if (kind == "all_gather") return comm::calls::all_gather(group, in, out);
+  if (kind == "broadcast") return comm::calls::broadcast(out, asked.root);
+  if (kind == "scatter") return comm::calls::scatter(group, in, out, asked.root);
+  if (kind == "all_to_all") return comm::calls::all_to_all(group, in, out);
+  if (kind == "send") return comm::calls::send(in, asked.root);
+  if (kind == "receive") return comm::calls::receive(out, asked.root);
   fail<ConfigError>("there is no call '", kind, "' of ranks");
 }
 
-Collective collective(const Group& group, Asked& asked) {
-  if (asked.kind == "barrier") return {.call = {.kind = CallKind::barrier}};
+comm::Collective collective(const Group& group, Asked& asked) {
+  if (asked.kind == "barrier") return {.call = {.kind = comm::CallKind::barrier}};
   check<ConfigError>(!asked.in || !asked.out || asked.in->dtype() == asked.out->dtype(), asked.kind,
                      ": from ", asked.in->dtype(), " to ", asked.out->dtype(),
                      ", expected one type");
@@ -79,7 +83,8 @@ Collective collective(const Group& group, Asked& asked) {
 /// lock.
 class PyGroup {
  public:
-  explicit PyGroup(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+  PyGroup(std::shared_ptr<Group> group, std::shared_ptr<Activity> activity)
+      : group_(std::move(group)), activity_(std::move(activity)) {}
   /// Calls under way write to memory that is held here.
   ~PyGroup() {
     const nb::gil_scoped_release others_run;
@@ -93,6 +98,7 @@ class PyGroup {
   }
 
   const std::shared_ptr<Group>& group() const { return group_; }
+  const std::shared_ptr<Activity>& activity() const { return activity_; }
 
   void run(Asked asked) {
     long_call([group = group_, asked = std::move(asked)](const StopAsked&) mutable {
@@ -103,7 +109,7 @@ class PyGroup {
   /// The call's number, for wait().
   uint64_t start(Asked asked) {
     if (held_.size() >= kMostHeld) wait(held_.front().number);
-    const Work work = group_->start(collective(*group_, asked));
+    const comm::Work work = group_->start(collective(*group_, asked));
     held_.push_back({++number_, std::move(asked), work});
     return number_;
   }
@@ -123,7 +129,7 @@ class PyGroup {
     long_call([group = group_, ranks = std::move(ranks), made](const StopAsked&) {
       *made = group->sub_group(ranks);
     });
-    return *made == nullptr ? nullptr : std::make_shared<PyGroup>(*made);
+    return *made == nullptr ? nullptr : std::make_shared<PyGroup>(*made, activity_);
   }
 
  private:
@@ -131,9 +137,10 @@ class PyGroup {
   struct Held {
     uint64_t number;
     Asked asked;
-    Work work;
+    comm::Work work;
   };
   std::shared_ptr<Group> group_;
+  std::shared_ptr<Activity> activity_;
   std::deque<Held> held_;
   uint64_t number_ = 0;
 };
@@ -163,7 +170,8 @@ std::shared_ptr<RankGradients> rank_gradients(const std::shared_ptr<PyGroup>& gr
                                     .deterministic = deterministic,
                                     .scale = reduce_named(scale),
                                     .bucket_bytes = bucket_bytes,
-                                    .last_bucket_bytes = last_bucket_bytes};
+                                    .last_bucket_bytes = last_bucket_bytes,
+                                    .activity = group->activity()};
   const auto made = std::make_shared<std::shared_ptr<RankGradients>>();
   long_call([ranks = group->group(), named, options, made](const StopAsked&) {
     *made = std::make_shared<RankGradients>(ranks, named, options);
@@ -173,8 +181,8 @@ std::shared_ptr<RankGradients> rank_gradients(const std::shared_ptr<PyGroup>& gr
 
 }  // namespace
 
-nb::object group_object(std::shared_ptr<Group> group) {
-  return nb::cast(std::make_shared<PyGroup>(std::move(group)));
+nb::object group_object(std::shared_ptr<Group> group, std::shared_ptr<Activity> activity) {
+  return nb::cast(std::make_shared<PyGroup>(std::move(group), std::move(activity)));
 }
 
 void bind_ranks(nb::module_& module) {
@@ -209,6 +217,9 @@ void bind_ranks(nb::module_& module) {
       .def("reduce", [](const std::shared_ptr<RankGradients>& self) {
         long_call([self](const StopAsked&) { self->reduce(); });
       });
+  module.def(
+      "mark_of_children", [] { return Guard::of_this_process().mark(); },
+      "NAME=1: a process with this in its environment ends with this one, however that ends.");
   module.def("rank_gradients", rank_gradients, "group"_a, "parameters"_a, "find_unused"_a,
              "deterministic"_a, "scale"_a, "bucket_bytes"_a, "last_bucket_bytes"_a);
 }

@@ -1,6 +1,6 @@
-#include "argosy/data/samples.h"
+#include "argosy/samples/samples.h"
 
-#include "argosy/net/env.h"
+#include "argosy/world/env.h"
 #include "bindings.h"
 
 namespace argosy::python {

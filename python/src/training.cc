@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "argosy/fleet/local_store.h"
-#include "argosy/net/env.h"
+#include "argosy/modes/local_store.h"
 #include "argosy/train/predictor.h"
 #include "argosy/train/train_from_dataset.h"
+#include "argosy/world/env.h"
 
 namespace argosy::python {
 
@@ -86,12 +86,11 @@ void set_rows(Training& training, const std::string& table, const std::vector<ui
   auto* store = dynamic_cast<LocalStore*>(&training.trainer().communicator().store());
   check<ConfigError>(store != nullptr, "rows of '", table,
                      "' live in servers, where they can only be trained or loaded");
-  const std::vector<TableSpec>& tables = training.trainer().plan().tables;
-  const auto found = std::ranges::find(tables, table, &TableSpec::name);
-  check<ConfigError>(found != tables.end() && found->elements == 0, "there is no table '", table,
-                     "'");
-  store->sparse(static_cast<size_t>(found - tables.begin()))
-      ->assign(keys, tensor_of(rows, table).as<float>());
+  const std::vector<ps::TableSpec>& tables = training.trainer().plan().tables;
+  const auto found = std::ranges::find(tables, table, &ps::TableSpec::name);
+  check<ConfigError>(found != tables.end(), "there is no table '", table, "'");
+  store->table(static_cast<size_t>(found - tables.begin()))
+      .assign(keys, tensor_of(rows, table).as<float>());
 }
 
 /// The pass of one data set; lines go to Python's own output, and five times a second how far it
@@ -152,17 +151,17 @@ Env& engine_env() {
 }
 
 TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec) {
-  Recording recording{.forward = recorder.program(),
-                      .loss = {item<int32_t>(spec, "loss", -1)},
-                      .metrics = variables(item<NamedNumbers>(spec, "metrics")),
-                      .predictions = variables(item<NamedNumbers>(spec, "predictions")),
-                      .frozen = item<std::vector<std::string>>(spec, "frozen")};
+  ForwardProgram forward{.program = recorder.program(),
+                         .loss = {item<int32_t>(spec, "loss", -1)},
+                         .metrics = variables(item<NamedNumbers>(spec, "metrics")),
+                         .predictions = variables(item<NamedNumbers>(spec, "predictions")),
+                         .frozen = item<std::vector<std::string>>(spec, "frozen")};
   for (const auto& [name, meter, prediction, label] : item<Meters>(spec, "meters"))
-    recording.meters.push_back({name, meter, {prediction}, {label}});
+    forward.meters.push_back({name, meter, {prediction}, {label}});
   TrainerOptions options;
   options.tables = tables_of(item<nb::dict>(spec, "tables"));
   options.seed = item<uint64_t>(spec, "seed");
-  options.check_nan = item<bool>(spec, "check_nan");
+  options.check_nan = parse_check_nan(item<std::string>(spec, "check_nan", "fail"));
   const auto optimizer = item<nb::dict>(spec, "optimizer");
   options.optimizer = {.rule = item<std::string>(optimizer, "rule", "sgd"),
                        .learning_rate = item<std::string>(optimizer, "learning_rate", "0.01"),
@@ -172,7 +171,7 @@ TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec) {
   SlotLimits limits;
   for (const auto& [slot, below] : item<std::map<std::string, uint64_t>>(spec, "limits"))
     limits[slot] = below;
-  return {as_model(recording), std::move(options), std::move(limits)};
+  return {as_model(forward), std::move(options), std::move(limits)};
 }
 
 nb::list Training::run(const nb::dict& feeds, const std::vector<int32_t>& fetch, bool train) {
@@ -183,7 +182,7 @@ nb::list Training::run(const nb::dict& feeds, const std::vector<int32_t>& fetch,
                        "fetch_list: a variable was added after the program was first run");
     wanted.push_back(now_[static_cast<size_t>(number)]);
   }
-  const Purpose purpose = train ? Purpose::training : Purpose::inference;
+  const ps::Purpose purpose = train ? ps::Purpose::training : ps::Purpose::inference;
   std::vector<Tensor> values;
   if (waits_) {
     const auto result = std::make_shared<std::vector<Tensor>>();
@@ -255,7 +254,7 @@ void bind_predictor(nb::module_& module) {
 }
 
 void bind_meter(nb::module_& module) {
-  nb::class_<Meter>(module, "Meter", "A figure over all instances that it has seen.")
+  nb::class_<Meter>(module, "Meter", "A metric over all instances that it has seen.")
       .def(nb::new_(
                [](const std::string& text) { return std::shared_ptr<Meter>(make_meter(text)); }),
            "text"_a, "Such as auc(buckets=4096).")
@@ -317,8 +316,7 @@ void bind_training(nb::module_& module) {
              long_call(
                  [=](const StopAsked&) { self->trainer().export_inference(dir, predictions); });
            })
-      .def("plan", [](Training& self) { return self.trainer().plan().text(); })
-      .def("figures", [](Training& self) { return self.trainer().figure_names(); });
+      .def("plan", [](Training& self) { return self.trainer().plan().text(); });
   module.def(
       "local_training",
       [](const Recorder& recorder, const nb::dict& spec) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "argosy/data/file_dataset.h"
-#include "argosy/train/recording.h"
+#include "argosy/train/forward_program.h"
 #include "argosy/train/session.h"
 #include "bindings.h"
 #include "long_call.h"
@@ -16,7 +16,7 @@ namespace argosy::python {
 
 /// What minimize() says of a recorded program, in plain values.
 struct TrainingSpec {
-  RecordedAsModel recorded;
+  ReplayedModel recorded;
   TrainerOptions options;
   SlotLimits limits;
 };

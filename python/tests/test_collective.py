@@ -4,12 +4,14 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import textwrap
 
 import pytest
 
-from test_seeds import copy_of, run
+from test_restarts import status_of, wait_for
+from test_seeds import PATIENCE, copy_of, environment, run
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -143,3 +145,22 @@ def test_the_zoo_is_trained_by_the_lines_of_the_models_document(tmp_path, tool, 
     first = (folder / "log" / "workerlog.0").read_text()
     assert re.search(rf"runner.graph +{graph}\n", first), first
     assert "emulated" in first or "runner.use_gpu is for graph static" in first
+
+
+def test_ranks_of_dynamic_graphs_report_their_steps(tmp_path):
+    """Rank 1 stands still behind its tenth step, in which the other waits for it: `argosy status` says so."""
+    stands = DYNAMIC.replace("        adam.clear_grad()\n", """\
+        adam.clear_grad()
+        while step == 9 and rank == 1 and not os.path.exists("go"):
+            time.sleep(0.01)
+""").replace("    import numpy as np\n", "    import os\n    import time\n    import numpy as np\n")
+    (tmp_path / "train.py").write_text(textwrap.dedent(stands))
+    job = subprocess.Popen(["fleetrun", "--nproc_per_node=2", "train.py"], cwd=tmp_path, env=environment())
+    try:
+        wait_for(lambda: "for worker 1 (to end step 11)" in status_of(tmp_path))
+        assert re.search(r"worker 0 .* 10 of epoch 1", status_of(tmp_path))
+        (tmp_path / "go").touch()
+        assert job.wait(PATIENCE) == 0
+    finally:
+        job.kill()
+        job.wait()

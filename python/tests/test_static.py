@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import argosy
 from argosy import static
 from argosy.nn import functional as F
+from test_io_workers import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +169,7 @@ def test_tables_learn_from_slices_of_an_array():
 def test_lookups_of_one_table_are_one():
     loss, _, _ = clicks()
     ready(loss)
-    assert 'from="index(table, C1, C2)"' in static.default_main_program()._use().plan()
+    assert 'from="index(table, C1, C2)"' in static.default_main_program().record.use().plan()
 
 
 def test_ids_beyond_the_table_are_refused():
@@ -239,7 +239,7 @@ def test_batch_norm_keeps_statistics():
         exe.run(feed=feed, fetch_list=[loss])
     value, = exe.run(test_program, feed=feed, fetch_list=[out])
     assert np.abs(value).max() < 3.0 and "batch_norm_0.mean" in \
-        static.default_main_program()._use().value_names()
+        static.default_main_program().record.use().value_names()
 
 
 @pytest.mark.parametrize("feed, words", [
@@ -301,7 +301,7 @@ def test_a_data_set_brings_its_number_of_threads(tmp_path):
     dataset = argosy.dataset.QueueDataset()
     dataset.init(batch_size=16, thread_num=10, use_var=[program.var("C1"), program.var("C2"), label])
     dataset.set_filelist([slots_file(tmp_path, name=f"part-{i}") for i in range(4)])
-    assert dataset._threads() == min(4, os.cpu_count())
+    assert dataset.compute_threads() == min(4, os.cpu_count())
     for _ in range(3):
         exe.train_from_dataset(program, dataset)
         last, = exe.run(feed=clicked(), fetch_list=[loss])
@@ -361,16 +361,14 @@ def test_ctrl_c_ends_training_at_once(tmp_path):
         exe.run(fluid.default_startup_program())
         dataset = fluid.DatasetFactory().create_dataset()
         dataset.set_use_var([ids, other, label])
-        dataset.set_pipe_command("cat; sleep 600")
+        dataset.set_pipe_command("cat; touch waits; sleep 600")
         dataset.set_filelist(["part-0"])
         dataset.set_batch_size(10)
-        print("begin", flush=True)
         exe.train_from_dataset(fluid.default_main_program(), dataset)
     """))
     job = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
-    assert job.stdout.readline() == "begin\n"
-    time.sleep(1)
+    wait_for((tmp_path / "waits").exists)
     os.kill(job.pid, signal.SIGINT)
     _, err = job.communicate(timeout=60)
     assert "KeyboardInterrupt" in err and job.returncode != 0

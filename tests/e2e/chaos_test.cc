@@ -16,7 +16,6 @@
 #include <memory>
 #include <random>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -98,17 +97,6 @@ Plan make_plan(std::mt19937_64& random) {
   return plan;
 }
 
-pid_t parent_of(pid_t pid) {
-  const std::string stat = content(fmt::format("/proc/{}/stat", pid));
-  const size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return -1;
-  std::istringstream rest(stat.substr(name_end + 1));
-  char state = 0;
-  pid_t parent = -1;
-  rest >> state >> parent;
-  return parent;
-}
-
 /// One job and what happened to it.
 class Job {
  public:
@@ -154,7 +142,7 @@ class Job {
       await(
           [&] {
             for (const Found& found : processes_with({marked(marker())}))
-              if (parent_of(found.pid) == launch.pid()) children.push_back(found);
+              if (argosy::parent_of(found.pid) == launch.pid()) children.push_back(found);
             siginfo_t info{};
             ::waitid(P_PID, static_cast<id_t>(launch.pid()), &info, WEXITED | WNOHANG | WNOWAIT);
             return !children.empty() || info.si_pid != 0;
@@ -192,7 +180,7 @@ class Job {
       const bool told = plan_.signal == SIGTERM && as_struck;
       return outcome_.signal == plan_.signal || told || well;
     }
-    if (struck_.empty() || struck_ == "fleetrun-guard") return well;
+    if (struck_.empty() || struck_ == "argosy-guard") return well;
     // It may have been the check before the job, which is refused then, or not yet be itself.
     if (!has_role_) return well || as_struck || outcome_.exit_code == kNothingStarted;
     // Whoever is struck when all is done may have ended before.

@@ -18,7 +18,7 @@ TEST_F(RankJob, LearnsAsMuchAsOneProcess) {
   ASSERT_EQ(job.exit_code, 0) << job.output << job.errors << log("workerlog.1");
   EXPECT_NE(log("workerlog.1").find("rank 1 of 2 at 127.0.0.1:"), std::string::npos);
   EXPECT_NE(log("workerlog.0").find("data: the files are dealt out to 2 ranks"), std::string::npos);
-  EXPECT_EQ(examples(2), kRows);
+  EXPECT_EQ(instances(2).back(), kRows);
   EXPECT_NEAR(inferred("runner.model_save_path=together"), alone, kNear);
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "argosy/base/test_support.h"
-#include "argosy/fleet/role.h"
+#include "argosy/plan/role.h"
 #include "tests/e2e/launched.h"
 #include "tests/e2e/loopback.h"
 
@@ -150,6 +150,29 @@ TEST_F(Fleetrun, ShowsTheFirstWorkerAndKeepsFreshLogsOfAll) {
   EXPECT_EQ(file("logs/here/workerlog.0"), "I am worker0\nerror\n");
   EXPECT_EQ(file("logs/here/workerlog.1"), "I am worker1\nerror\n");
   EXPECT_EQ(file("logs/here/serverlog.0"), "I am server\nerror\n");
+}
+
+TEST_F(Fleetrun, SaysThatALogIsLostAndGoesOn) {
+  Launch launch(
+      folder_.path(), marker(),
+      with_script("--server_num=1 --worker_num=1", "[ $me = server ] || { echo up; await go; }"));
+  await([&] { return launch.output() == "up\n"; }, "the worker");
+  fs::remove(folder_.path() + "/log/workerlog.0");
+  const std::string text =
+      "log/workerlog.0 is no longer the file that worker 0 writes to: what it says from now on is "
+      "lost; the job goes on\n";
+  await([&] { return launch.errors().find(text) != std::string::npos; }, "what is said of it");
+  folder_.write("go", "");
+  const Outcome outcome = launch.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.errors.find(text), outcome.errors.rfind(text)) << outcome.errors;
+}
+
+TEST_F(Fleetrun, TellsAllTheirJob) {
+  const Outcome outcome = run("--job_id=night --server_num=1 --worker_num=1", "env");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_NE(role_of(variables("log/serverlog.0")).find(", job 'night'"), std::string::npos);
+  EXPECT_NE(role_of(variables("log/workerlog.0")).find(", job 'night'"), std::string::npos);
 }
 
 TEST_F(Fleetrun, MergesTheProgressOfAllWorkers) {

@@ -48,6 +48,9 @@ class Hosts {
   void cut(int host) const {
     must(fmt::format("ip -n {} link set port{} down", switch_name(), host));
   }
+  void mend(int host) const {
+    must(fmt::format("ip -n {} link set port{} up", switch_name(), host));
+  }
 
  private:
   static std::string prefix() { return fmt::format("argosy-{}-", ::getpid()); }

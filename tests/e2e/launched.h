@@ -9,15 +9,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "argosy/base/proc_files.h"
+#include "argosy/world/test_processes.h"
 
 /// What tests that run fleetrun itself share.
 namespace argosy::launched {
@@ -25,47 +22,27 @@ namespace argosy::launched {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};  // for what should take a second or two
 
+using argosy::await;
+using argosy::Found;
+using argosy::processes_with;
+
 inline std::string content(const std::filesystem::path& path) { return content_of(path); }
-
-inline void await(const std::function<bool()>& condition, const std::string& what) {
-  const auto deadline = Clock::now() + kPatience;
-  while (!condition()) {
-    if (Clock::now() > deadline) throw std::runtime_error("waited too long for " + what);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
-/// A process of a launch, found by the variables in its environment.
-struct Found {
-  pid_t pid;
-  std::string command;  // as /proc has it: the first 15 characters of the program's name
-};
-
-/// Those that live and have all of these "NAME=VALUE"; those that only wait to be reaped have none.
-inline std::vector<Found> processes_with(const std::vector<std::string>& variables) {
-  std::vector<Found> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string environment = '\0' + content(entry.path() / "environ");
-    bool all = true;
-    for (const std::string& variable : variables)
-      all = all && environment.find('\0' + variable + '\0') != std::string::npos;
-    if (!all) continue;
-    std::string command = content(entry.path() / "comm");
-    if (!command.empty()) command.pop_back();
-    found.push_back({std::stoi(name), std::move(command)});
-  }
-  return found;
-}
 
 inline std::string marked(const std::string& marker) { return "ARGOSY_E2E=" + marker; }
 
-/// The names of what still runs of the launches with this marker.
+/// The names of what still runs of the launches with this marker. Guards have a moment to see the
+/// end of what they guard.
 inline std::string left_running(const std::string& marker) {
-  std::string names;
-  for (const Found& process : processes_with({marked(marker)})) names += process.command + " ";
-  return names;
+  for (const auto until = Clock::now() + std::chrono::seconds(10);;
+       std::this_thread::sleep_for(std::chrono::milliseconds(5))) {
+    const auto found = processes_with({marked(marker)});
+    std::string names;
+    for (const Found& process : found) names += process.command + " ";
+    const bool guards = !found.empty() && std::ranges::all_of(found, [](const Found& process) {
+      return process.command.starts_with("argosy-guard");
+    });
+    if (!guards || Clock::now() > until) return names;
+  }
 }
 
 /// A file in memory, without a name.

@@ -13,7 +13,7 @@ TEST_P(PsJobModes, LearnsAsMuchAsOneProcess) {
   const std::string mode = std::string(" runner.sync_mode=") + GetParam() + " runner.geo_step=10";
   const Outcome job = launch(2, 2, "runner.model_save_path=together" + mode);
   ASSERT_EQ(job.exit_code, 0) << job.output << job.errors << log("serverlog.0");
-  EXPECT_EQ(examples(2), kRows);
+  EXPECT_EQ(instances(2).back(), kRows);
   EXPECT_NEAR(inferred("runner.model_save_path=together"), alone, kNear);
   for (const char* server : {"serverlog.0", "serverlog.1"}) {
     EXPECT_NE(log(server).find("Server listening on 127.0.0.1:"), std::string::npos);
@@ -27,15 +27,15 @@ INSTANTIATE_TEST_SUITE_P(Modes, PsJobModes, testing::Values("sync", "async", "ha
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_F(PsJob, FilesAreSharedOrReadByAll) {
-  const std::string settings = "runner.sync_mode=async runner.epochs=1 runner.split_file_list=";
+  const std::string settings = "runner.sync_mode=sync runner.epochs=1 runner.split_file_list=";
   ASSERT_EQ(launch(1, 3, settings + "True").exit_code, 0);
-  EXPECT_EQ(examples(3), kRows);
+  EXPECT_EQ(instances(3).back(), kRows);
   EXPECT_EQ(all_matches(log("workerlog.0"), "audit: ([0-9]+ instances of [0-9]+ files)"),
             std::vector<std::string>{"8000 instances of 2 files"});
   EXPECT_EQ(all_matches(log("workerlog.2"), "audit: ([0-9]+ instances of [0-9]+ files)"),
             std::vector<std::string>{"4000 instances of 1 files"});
   ASSERT_EQ(launch(1, 2, settings + "False").exit_code, 0);
-  EXPECT_EQ(examples(2), 2 * kRows);
+  EXPECT_EQ(instances(2).back(), 2 * kRows);
   const Outcome short_of_files = launch(1, 5, settings + "True");
   EXPECT_NE(short_of_files.exit_code, 0);
   EXPECT_NE(short_of_files.errors.find("runner.split_file_list deals out 4 files to 5 workers"),
@@ -92,6 +92,7 @@ TEST_F(PsJob, ALauncherSaysThatAWorkerWasKilled) {
       << job.errors;
 }
 
+/// And trains the files that it had.
 TEST_F(PsJob, WithoutALauncherTheOtherWorkerGoesOnWhenOneIsKilled) {
   PlainJob job(folder_, 2);
   const std::string command =
@@ -100,6 +101,14 @@ TEST_F(PsJob, WithoutALauncherTheOtherWorkerGoesOnWhenOneIsKilled) {
   const auto first = job.worker(0, command), second = job.worker(1, command);
   EXPECT_EQ(second->wait(), -1);
   EXPECT_EQ(first->wait(), 0) << first->output() << first->errors();
+  for (const char* epoch : {"epoch: 0", "epoch: 1"})
+    EXPECT_NE(first->output().find(epoch + std::string(", 2 files were left behind by workers that "
+                                                       "are lost; those who are here train them "
+                                                       "now: train/part-")),
+              std::string::npos)
+        << first->output();
+  EXPECT_EQ(all_matches(first->output(), "audit: ([0-9]+) instances of"),
+            std::vector<std::string>(2, std::to_string(kRows)));
   EXPECT_EQ(server->wait(), 0) << server->output() << server->errors();
   EXPECT_NE(server->output().find("server 0: lost worker 1: "), std::string::npos)
       << server->output();
@@ -127,7 +136,7 @@ TEST_F(PsJob, WorkersOfAKilledServerEndWithItsName) {
   EXPECT_LT(Clock::now() - killed, 40s);
   const std::string name = "server 0 at " + job.address();
   EXPECT_NE(worker->errors().find("lost " + name + ": "), std::string::npos) << worker->errors();
-  EXPECT_NE(worker->errors().find("argosy: " + name + " is lost for 30 s: "), std::string::npos)
+  EXPECT_NE(worker->errors().find("argosy: " + name + " is lost for 3 s: "), std::string::npos)
       << worker->errors();
 }
 
@@ -136,7 +145,7 @@ TEST_F(PsJob, PipesAndTheirFiguresWorkInAJob) {
       "runner.sync_mode=half_async runner.epochs=1 runner.thread_num=2 runner.dataset_debug=True ";
   const Outcome job = launch(2, 2, settings + "'runner.pipe_command=cat | cat'");
   ASSERT_EQ(job.exit_code, 0) << job.errors;
-  EXPECT_EQ(examples(2), kRows);
+  EXPECT_EQ(instances(2).back(), kRows);
   for (const char* worker : {"workerlog.0", "workerlog.1"})
     EXPECT_EQ(
         all_matches(log(worker), "reading: [0-9.]+ s of [0-9.]+ s were spent (waiting)").size(), 1U)
@@ -192,6 +201,37 @@ TEST_F(PsJob, ProcessesOfDifferentModelsDoNotTalkToEachOther) {
   EXPECT_EQ(first->wait() + second->wait(), 0) << first->errors() << second->errors();
   EXPECT_EQ(server->wait(), 0) << server->output();
   EXPECT_NE(server->output().find("both must run the same model"), std::string::npos);
+}
+
+TEST_F(PsJob, WorkersOfAnotherJobAreTurnedAwayByName) {
+  PlainJob job(folder_, 1);
+  const std::string command = train("runner.sync_mode=sync runner.epochs=1 ");
+  job.id = "night";
+  const auto server = job.server(command);
+  job.id = "day";
+  const auto other = job.worker(0, command);
+  EXPECT_EQ(other->wait(), 1);
+  EXPECT_NE(other->errors().find("refuses: job 'day', this is a server of job 'night'"),
+            std::string::npos)
+      << other->errors();
+  job.id = "night";
+  const auto own = job.worker(0, command);
+  EXPECT_EQ(own->wait(), 0) << own->errors();
+  EXPECT_EQ(server->wait(), 0) << server->output();
+}
+
+/// Before it is pushed: nobody else sees it, nothing is saved.
+TEST_F(PsJob, AGradientThatIsNotFiniteEndsTheJobByName) {
+  for (const char* mode : {"sync", "geo"}) {
+    PlainJob job(folder_, 1);
+    const std::string command = train(std::string("runner.sync_mode=") + mode +
+                                      " runner.epochs=3 hyper_parameters.optimizer.class=SGD "
+                                      "hyper_parameters.optimizer.learning_rate=1e30 ");
+    const auto server = job.server(command), worker = job.worker(0, command);
+    EXPECT_EQ(worker->wait(), 1);
+    EXPECT_NE(worker->errors().find(" is not finite: "), std::string::npos) << worker->errors();
+    EXPECT_NE(worker->errors().find("step "), std::string::npos) << worker->errors();
+  }
 }
 
 }  // namespace

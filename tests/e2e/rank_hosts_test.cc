@@ -6,6 +6,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using namespace argosy::launched;
 
-constexpr auto kNamedWithin = 10s;
+constexpr auto kNamedWithin = 10s, kDeadWithin = 45s;
 constexpr auto npos = std::string::npos;
 
 /// Where ranks run, and how data travel between them.
@@ -150,17 +151,45 @@ TEST_P(RankHostsPlain, NameWhoIsLost) {
   await([&] { return content(folder + "/out0").find("batch_id: 5,") != npos; }, "the training");
   cut ? hosts_->cut(2) : static_cast<void>(::kill(ranks[2], SIGKILL));
   const auto lost = Clock::now();
+  for (int rank = 0; cut && rank < 2; ++rank)
+    await(
+        [&] {
+          const std::string said = content(folder + "/err" + std::to_string(rank));
+          return std::regex_search(
+              said,
+              std::regex("rank [01] has been in .* for 5 s: it waits for rank 2 \\(10.0.0.3:"));
+        },
+        "what rank " + std::to_string(rank) + " says", kNamedWithin);
   for (int rank = 0; rank < 2; ++rank) {
     int status = 0;
     await([&] { return ::waitpid(ranks[static_cast<size_t>(rank)], &status, WNOHANG) > 0; },
           "the end of rank " + std::to_string(rank));
-    EXPECT_LT(Clock::now() - lost, kNamedWithin);
+    EXPECT_LT(Clock::now() - lost, cut ? kDeadWithin : kNamedWithin);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) > 0) << status;
     const std::string said = content(folder + "/err" + std::to_string(rank));
     EXPECT_NE(said.find("rank 2 (10.0.0.3:"), npos) << said;
   }
   ::kill(ranks[2], SIGKILL);
   ::waitpid(ranks[2], nullptr, 0);
+}
+
+/// Bit for bit as without it.
+TEST_F(RankHosts, GoOnAfterTheirNetworkWasCutForAWhile) {
+  const Placement at{3, 1, "auto"};
+  Launches alone = start(at, train("runner.model_save_path=calm runner.epochs=40"));
+  for (const Outcome& outcome : wait_all(alone)) ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+
+  fs::remove_all(folder_.path() + "/log0");
+  Launches launches = start(at, train("runner.model_save_path=cut runner.epochs=40"));
+  await([&] { return log(0, 0).find("epoch: 1, batch_id: 5,") != npos; }, "the training");
+  const auto lost = Clock::now();
+  hosts_->cut(2);
+  std::this_thread::sleep_until(lost + 8s);  // as long as the network is to be cut
+  hosts_->mend(2);
+  for (const Outcome& outcome : wait_all(launches))
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors << outcome.output;
+  EXPECT_NE(log(0, 0).find("it waits for rank 2 (10.0.0.3:"), npos) << log(0, 0);
+  EXPECT_TRUE(saved("cut") == saved("calm"));
 }
 
 INSTANTIATE_TEST_SUITE_P(When, RankHostsPlain, testing::Bool(), [](const auto& info) {

@@ -77,8 +77,8 @@ TEST_P(RestartModes, AWorkerThatIsKilledGoesOnWithTheEpochOfTheOthers) {
   write("go", "");
   restart_worker(1, 1);
   expect_right_end();
-  const auto repeated =
-      all_matches(worker(1).output(), "goes on with epoch 1: it repeats about ([0-9]+) batches");
+  const auto repeated = all_matches(
+      worker(1).output(), "goes on with epoch 1: the servers have ([0-9]+) batches of it");
   ASSERT_EQ(repeated.size(), 1U) << worker(1).output();
   EXPECT_GE(std::stoi(repeated[0]), 5);
   EXPECT_LE(std::stoi(repeated[0]), 20);
@@ -136,13 +136,13 @@ TEST_F(Restart, TheFirstWorkerIsKilledTwiceAndStillSavesAndTests) {
   write("go", "");
   restart_worker(0, 1);
   ASSERT_TRUE(worker(0).says("epoch: 1, batch_id: 10,")) << worker(0).errors();
-  expect_says(worker(0).output(), "started again and goes on with epoch 0: it repeats about 1");
+  expect_says(worker(0).output(), "started again and goes on with epoch 0: the servers have 1");
   expect_says(worker(0).output(), "Already save model in m/0");
   worker(0).kill();
   write("go1", "");
   restart_worker(0, 2);
   expect_right_end();
-  expect_says(worker(0).output(), "started again and goes on with epoch 1: it repeats about ");
+  expect_says(worker(0).output(), "started again and goes on with epoch 1: the servers have ");
   expect_says(worker(0).output(), "Already save model in m/2");
   expect_says(worker(0).output(), "test AUC ");
   expect_learned();
@@ -193,10 +193,11 @@ TEST_F(Restart, AWorkerMayBeAwayForLongerThanTheGrace) {
     ASSERT_TRUE(server(i).says("worker 1 is taken for dead: its link has been gone for 3 s"));
   ASSERT_TRUE(worker(0).says("epoch: 2, batch_id: 10,")) << worker(0).errors();
   restart_worker(1, 1);
-  ASSERT_TRUE(worker(1).says("goes on with epoch 2: it repeats about 0 batches"))
+  ASSERT_TRUE(worker(1).says("goes on with epoch 2: the servers have 0 batches"))
       << worker(1).output() << worker(1).errors();
   write("go0", "");
   expect_right_end();
+  expect_says(worker(0).output(), "epoch: 1, 2 files were left behind by workers that are lost");
   expect_says(worker(1).output(), "epoch: 2 done");
   expect_learned();
 }
@@ -207,6 +208,8 @@ TEST_F(Restart, AWorkerThatComesBackToAJobThatIsDoneHasNothingToDo) {
   worker(1).kill();
   write("go", "");
   ASSERT_EQ(worker(0).wait(), 0) << worker(0).errors();
+  EXPECT_EQ(all_matches(worker(0).output(), "audit: ([0-9]+) instances of").back(),
+            std::to_string(kRows));
   workers_[0] = job_->worker(1, command_, 1);
   workers_.pop_back();
   expect_right_end();
@@ -244,8 +247,7 @@ TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
               "of the parameters is gone\n");
   write("go", "");
   EXPECT_EQ(worker(0).wait(), 1);
-  expect_says(worker(0).errors(),
-              "argosy: server 1 at " + job_->address(1) + " is lost for 30 s: ");
+  expect_says(worker(0).errors(), "argosy: server 1 at " + job_->address(1) + " is lost for 3 s: ");
   EXPECT_EQ(server(0).wait(), 0) << server(0).output();
 }
 
@@ -296,6 +298,63 @@ TEST_F(LauncherRestarts, AServerComesBackWithTheLastSave) {
       << log("serverlog.0");
   expect_learned();
 }
+
+/// Programs that are written with Fleet are started again as configurations are.
+class FleetRestarts : public LauncherRestarts, public testing::WithParamInterface<const char*> {
+ protected:
+  void launch_example() {
+    fleetrun_.emplace(folder_, "run",
+                      "fleetrun --json --max_restart=1 --server_num=2 --worker_num=2 "
+                      "'" ARGOSY_BIN_DIR "/ctr_ps' --rows 8000 --layer 16 --epochs 20 --mode " +
+                          std::string(GetParam()));
+  }
+  /// In one of the later epochs.
+  void kill(const std::string& kind, int index) {
+    const auto deadline = Clock::now() + kPatience;
+    while (log("workerlog.0").find("epoch 1  ") == std::string::npos && Clock::now() < deadline)
+      std::this_thread::sleep_for(5ms);
+    const auto pids =
+        all_matches(fleetrun_->errors(), R"("started", "kind": ")" + kind + R"(", "index": )" +
+                                             std::to_string(index) + R"(, "pid": ([0-9]+))");
+    ASSERT_EQ(pids.size(), 1U) << fleetrun_->errors();
+    ASSERT_EQ(::kill(std::stoi(pids[0]), SIGKILL), 0);
+  }
+};
+
+TEST_P(FleetRestarts, AWorkerGoesOnWhereItWas) {
+  launch_example();
+  kill("worker", 1);
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors() << log("workerlog.1");
+  expect_says(log("workerlog.1"), "argosy: worker 1 was started again: the servers have ");
+  expect_says(log("workerlog.0"), "epoch 20  ");
+  const auto instances = all_matches(log("workerlog.0"), "epoch 20  .* ([0-9]+) instances");
+  ASSERT_EQ(instances.size(), 1U) << log("workerlog.0");
+  EXPECT_EQ(instances[0], "8000");
+  EXPECT_TRUE(fs::exists(folder_ / "ctr_ps.model/persistables.argosy"));
+}
+
+TEST_P(FleetRestarts, TheFirstWorkerGoesOnWhereItWasAndSaves) {
+  launch_example();
+  kill("worker", 0);
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors() << log("workerlog.0");
+  expect_says(log("workerlog.0"), "argosy: worker 0 was started again: the servers have ");
+  expect_says(log("workerlog.0"), "saved ctr_ps.model");
+  EXPECT_TRUE(fs::exists(folder_ / "ctr_ps.model/persistables.argosy"));
+}
+
+TEST_P(FleetRestarts, AServerWithoutASaveEndsTheJobByName) {
+  launch_example();
+  kill("server", 1);
+  EXPECT_NE(fleetrun_->wait(), 0) << fleetrun_->errors();
+  expect_says(log("serverlog.1"),
+              "server 1 was lost and there is no saved model of this job: its part of the "
+              "parameters is gone");
+  EXPECT_FALSE(fs::exists(folder_ / "ctr_ps.model"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, FleetRestarts,
+                         testing::Values("sync", "async", "half_async", "geo"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace argosy::e2e

@@ -7,9 +7,9 @@
 
 #include "argosy/base/test_support.h"
 #include "argosy/comm/test_rank_process.h"
-#include "argosy/data/samples.h"
+#include "argosy/job/fleet.h"
 #include "argosy/nn/layers.h"
-#include "argosy/train/fleet.h"
+#include "argosy/samples/samples.h"
 
 namespace argosy {
 namespace {
@@ -93,16 +93,18 @@ class Accuracy : public testing::TestWithParam<Case> {
     TrainerOptions result;
     result.optimizer = {.rule = GetParam().rule, .learning_rate = GetParam().rate};
     std::vector<std::string> names;
-    for (const TableSpec& spec : record(model(), result).plan.tables) names.push_back(spec.name);
+    for (const ps::ParameterSpec& spec : record(model(), result).plan.parameters)
+      names.push_back(spec.name);
     apply_large_batch_rules(strategy(), names, result.optimizer, result.tables);
     return result;
   }
   struct Reached {
     double loss = 0, accuracy = 0;  // on the test set
   };
-  Reached trained(TrainerOptions options, size_t batch, const Share& share) const {
+  Reached trained(const TrainerOptions& options, size_t batch, const Share& share,
+                  const Wires& wires = {}) const {
     const auto env = real_env();
-    Trainer trainer(*env, model(), std::move(options));
+    Trainer trainer(*env, model(), options, wires);
     const auto train =
         array_dataset(samples().train, {.batch_size = batch, .drop_last = true, .share = share});
     const auto test = array_dataset(samples().test, {.batch_size = 500, .shuffle = false});
@@ -118,29 +120,28 @@ class Accuracy : public testing::TestWithParam<Case> {
       own.strategy.accumulate = strategy().gradient_merge_configs.k_steps;
     if (strategy().gradient_scale == "sum")
       own.optimizer.learning_rate = std::to_string(kRanks * std::stod(GetParam().rate));
-    return trained(std::move(own), kRanks * kBatch, {});
+    return trained(own, kRanks * kBatch, {});
   }
 
   /// Of each rank.
   std::vector<Reached> together() const {
     const TestFolder folder;
-    TestRanks test(kRanks);
+    comm::TestRanks test(kRanks);
     const auto file = [&](int rank) { return folder.path() + "/" + std::to_string(rank); };
-    const auto work = [&](std::unique_ptr<Group> owned) {
-      const std::shared_ptr<Group> group = std::move(owned);
+    const auto work = [&](std::unique_ptr<comm::Group> owned) {
+      const std::shared_ptr<comm::Group> group = std::move(owned);
       TrainerOptions own = options();
       own.strategy = collective_strategy_of(strategy());
-      own.connect = [&](const Plan&) { return Wires{.servers = {}, .group = group}; };
       const auto rank = static_cast<size_t>(group->rank());
-      const Reached reached = trained(std::move(own), kBatch, {rank, kRanks});
+      const Reached reached = trained(own, kBatch, {rank, kRanks}, wires_of(group));
       std::ofstream(file(group->rank()))
           << std::setprecision(12) << reached.loss << ' ' << reached.accuracy;
     };
     const char* backend = strategy().use_hierarchical_allreduce ? "hierarchical" : "auto";
     {
-      std::vector<std::unique_ptr<RankProcess>> ranks;
+      std::vector<std::unique_ptr<comm::RankProcess>> ranks;
       for (int rank = 0; rank < kRanks; ++rank)
-        ranks.push_back(std::make_unique<RankProcess>(test, rank, backend, work));
+        ranks.push_back(std::make_unique<comm::RankProcess>(test, rank, backend, work));
       for (Descriptor& socket : test.sockets) socket.reset();
       for (const auto& rank : ranks) {
         EXPECT_TRUE(rank->is_connected());

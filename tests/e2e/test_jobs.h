@@ -87,9 +87,9 @@ class Process {
     pid_ = -1;
   }
   /// The exit code; -1: a signal ended it, or it took too long.
-  int wait() {
+  int wait(std::chrono::seconds patience = kPatience) {
     int status = 0;
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + patience;
     while (::waitpid(pid_, &status, WNOHANG) == 0) {
       if (Clock::now() > deadline) {
         kill();
@@ -159,15 +159,16 @@ class PsJob : public testing::Test {
     const auto found = all_matches(outcome.output, "done, loss: [0-9.]+, auc: ([0-9.]+)");
     return found.empty() ? 0 : std::stod(found.back());
   }
-  /// Instances of the last epoch, over all workers.
-  int examples(int workers) const {
-    int sum = 0;
+  /// That were trained, by epoch, over all workers.
+  std::vector<int> instances(int workers) const {
+    std::vector<int> sums;
     for (int i = 0; i < workers; ++i) {
       const auto found =
           all_matches(log("workerlog." + std::to_string(i)), "audit: ([0-9]+) instances of");
-      if (!found.empty()) sum += std::stoi(found.back());
+      sums.resize(std::max(sums.size(), found.size()));
+      for (size_t epoch = 0; epoch < found.size(); ++epoch) sums[epoch] += std::stoi(found[epoch]);
     }
-    return sum;
+    return sums;
   }
   double local_auc() const {
     const Outcome outcome = run(train("runner.model_save_path=alone"));
@@ -186,6 +187,9 @@ class PlainJob {
       : folder_(folder), workers_(workers), away_(away) {
     sockets_.resize(static_cast<size_t>(servers));
   }
+
+  /// Of the job, for the processes that are started from now on; "": the default.
+  std::string id = {};
 
   std::string address(size_t server = 0) const { return sockets_[server].address(); }
   /// From now on they are the servers' alone.
@@ -220,8 +224,10 @@ class PlainJob {
     for (size_t i = 0; i < sockets_.size(); ++i) servers += (i == 0 ? "" : ",") + address(i);
     Variables variables{{"PADDLE_PSERVERS_IP_PORT_LIST", servers},
                         {"PADDLE_TRAINERS_NUM", std::to_string(workers_)},
-                        {"ARGOSY_AWAY", std::to_string(away_)}};
+                        {"ARGOSY_AWAY", std::to_string(away_)},
+                        {"ARGOSY_QUIET", "3"}};
     if (restarts > 0) variables["ARGOSY_RESTART"] = std::to_string(restarts);
+    if (!id.empty()) variables["PADDLE_JOB_ID"] = id;
     return variables;
   }
 

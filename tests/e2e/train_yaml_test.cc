@@ -505,7 +505,7 @@ TEST_F(TrainYaml, RefusesWhatAFailedPipeWrote) {
   make_data();
   const auto refuse_pipe = [&](const std::string& command, const std::string& word) {
     expect_training_refused("'runner.pipe_command=" + command + "' runner.epochs=1",
-                            {"train/part-0 | ", word});
+                            {"train/part-0 through ", word});
   };
   refuse_pipe("exit 3", "exit status 3");
   refuse_pipe("echo no such thing >&2; false", "exit status 1, stderr: no such thing");

@@ -6,15 +6,17 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
+#include "argosy/config/config.h"
 #include "argosy/data/byte_stream.h"
 #include "argosy/data/line_tally.h"
 #include "argosy/data/parse_lines.h"
 #include "argosy/graph/program.h"
 #include "argosy/launch/status_view.h"
-#include "argosy/ps/sparse_table.h"
+#include "argosy/ps/row_sums.h"
+#include "argosy/ps/table_file.h"
+#include "argosy/ps/verbs.h"
 #include "argosy/ps/wire.h"
 #include "argosy/train/saved_model.h"
-#include "argosy/zoo/config.h"
 
 namespace argosy::fuzz {
 namespace {
@@ -39,7 +41,9 @@ class MemoryEnv final : public Env {
   std::unique_ptr<WritableFile> create_file(const std::string&) override {
     return std::make_unique<File>(content_);
   }
-  std::vector<std::byte> read_file(const std::string&) override { return content_; }
+  std::unique_ptr<ReadableFile> open_file(const std::string&) override {
+    return std::make_unique<Opened>(content_);
+  }
   bool file_exists(const std::string&) override { return true; }
   void rename_file(const std::string&, const std::string&) override {}
   void remove_file(const std::string&) override {}
@@ -56,6 +60,19 @@ class MemoryEnv final : public Env {
 
    private:
     std::vector<std::byte>& content_;
+  };
+
+  class Opened final : public ReadableFile {
+   public:
+    explicit Opened(std::vector<std::byte> content) : content_(std::move(content)) {}
+    uint64_t size() const override { return content_.size(); }
+    void read_at(uint64_t offset, std::span<std::byte> to) override {
+      check<IoError>(offset + to.size() <= content_.size(), "the file ends early");
+      std::copy_n(content_.begin() + static_cast<ptrdiff_t>(offset), to.size(), to.begin());
+    }
+
+   private:
+    std::vector<std::byte> content_;
   };
 
   std::vector<std::byte> content_;
@@ -128,15 +145,16 @@ std::string saved_model_seed() {
   return string_of(env.content());
 }
 
-const TableSpec kTable{.name = "rows", .dim = 3, .rule = "adagrad", .entry = "count_filter(2)"};
+const ps::TableSpec kTable{.name = "rows", .dim = 3, .rule = "adagrad", .entry = "count_filter(2)"};
 
 std::string sparse_table_seed() {
-  SparseTable table(kTable);
+  const auto table = make_row_table(kTable);
   const std::vector<Key> keys = {1, 5, 1, 9, 5};
-  std::vector<float> rows(keys.size() * kTable.dim);
-  table.pull(keys, rows);
+  ps::RowSums sums;
+  ps::Ticket ticket;
+  apply_rows(*table, keys, {}, std::vector<float>(keys.size() * kTable.dim, 1.0F), 1, sums, ticket);
   ByteBuffer out;
-  table.save(out);
+  save_table(*table, out);
   return string_of(out.bytes());
 }
 
@@ -154,12 +172,10 @@ std::string status_seed() {
 }
 
 /// Two key sets, three tables of rows and a parameter.
-ServerShape small_shape() {
-  std::vector<TableSpec> tables = {{.name = "w", .dim = 6, .elements = 6},
-                                   {.name = "a", .dim = 1},
-                                   {.name = "b", .dim = 3},
-                                   {.name = "c", .dim = 2}};
-  return {place(std::move(tables), {0, 0, 0, 1}, 1), 0};
+ps::ServerShape small_shape() {
+  std::vector<ps::TableSpec> tables = {
+      {.name = "a", .dim = 1}, {.name = "b", .dim = 3}, {.name = "c", .dim = 2}};
+  return {ps::place({{.name = "w", .elements = 6}}, std::move(tables), {0, 0, 1}, 1), 0};
 }
 
 InFrame frame_of(std::span<const std::byte> bytes) {
@@ -172,9 +188,9 @@ InFrame frame_of(std::span<const std::byte> bytes) {
 /// Pulls 2 and 1 keys, pushes the dense parameter and two lists.
 std::string exchange_seed(uint32_t flags) {
   ByteBuffer out;
-  out.put(ExchangeHead{.sequence = 5, .flags = flags, .lists = 2});
+  out.put(ps::ExchangeHead{.sequence = 5, .flags = flags, .lists = 2});
   for (const uint64_t n : {3, 4, /* pull */ 2, 1, /* lists */ 1, 0, 2, 1}) out.put(n);
-  const size_t keys = (flags & ExchangeHead::kCarriesKeys) != 0 ? 7 : 3;
+  const size_t keys = (flags & ps::ExchangeHead::kCarriesKeys) != 0 ? 7 : 3;
   for (Key key = 0; key < keys; ++key) out.put(key);
   const std::vector<float> floats(6 + (1 * 4) + (2 * 4 + 1 * 2), 0.5F);
   out.put_all(std::span<const float>(floats));
@@ -182,21 +198,30 @@ std::string exchange_seed(uint32_t flags) {
 }
 
 void parse_exchanges(std::span<const std::byte> bytes) {
-  static const ServerShape shape = small_shape();
+  static const ps::ServerShape shape = small_shape();
   const InFrame frame = frame_of(bytes);
-  allow_errors([&] { parse_exchange(frame.payload->bytes(), shape); });
+  allow_errors([&] { ps::parse_exchange(frame.payload->bytes(), shape); });
   for (const size_t keys : {0, 1, 3}) {
     const std::vector<size_t> counts = {keys, keys + 1};
-    allow_errors([&] { parse_reply(frame.payload->bytes(), shape, keys == 1, counts); });
+    allow_errors([&] { ps::parse_reply(frame.payload->bytes(), shape, keys == 1, counts); });
   }
 }
 
 void decode_greetings(std::span<const std::byte> bytes) {
   const InFrame frame = frame_of(bytes);
-  allow_errors([&] { decode_hello(frame); });
-  allow_errors([&] { decode_welcome(frame); });
-  allow_errors([&] { decode_pong(frame); });
-  allow_errors([&] { decode_control(frame); });
+  allow_errors([&] { ps::decode_hello(frame); });
+  allow_errors([&] { ps::decode_welcome(frame); });
+  allow_errors([&] { ps::decode_pong(frame); });
+  allow_errors([&] {
+    const ps::Request request = ps::decode_request(frame);
+    for (const auto& fields : {std::span<const std::byte>(request.fields), bytes}) {
+      allow_errors([&] { ps::decode_fields<ps::verbs::Gather>(fields, "gather"); });
+      allow_errors([&] { ps::decode_fields<ps::verbs::Load>(fields, "load"); });
+      allow_errors([&] { ps::decode_fields<ps::verbs::WriteParameters>(fields, "write"); });
+      allow_errors([&] { ps::decode_fields<ps::verbs::Gathered>(fields, "gathered"); });
+      allow_errors([&] { ps::decode_fields<ps::verbs::ReadRows::Result>(fields, "rows"); });
+    }
+  });
 }
 
 }  // namespace
@@ -223,9 +248,9 @@ std::map<std::string, Target> all_targets() {
     allow_errors([&] { load_model(env, "fuzz"); });
   };
   const auto read_table = [](std::span<const std::byte> bytes) {
-    SparseTable table(kTable);
+    const auto table = make_row_table(kTable);
     ByteSource in(bytes, "fuzz");
-    allow_errors([&] { table.load(in); });
+    allow_errors([&] { load_table(*table, in); });
   };
   targets["saved_model"] = {[=](auto bytes) { also_with_checksum(bytes, read_model); },
                             {saved_model_seed()}};
@@ -239,27 +264,27 @@ std::map<std::string, Target> all_targets() {
                      },
                      {"uniform(-0.1, 0.1)", "adam(beta1=0.9, beta2=0.999)"}};
   constexpr uint32_t kPushAndPull =
-      ExchangeHead::kPushDense | ExchangeHead::kPullDense | ExchangeHead::kPullRows;
+      ps::ExchangeHead::kPushDense | ps::ExchangeHead::kPullDense | ps::ExchangeHead::kPullRows;
   targets["exchange"] = {
       parse_exchanges,
-      {exchange_seed(kPushAndPull), exchange_seed(kPushAndPull | ExchangeHead::kCarriesKeys)}};
+      {exchange_seed(kPushAndPull), exchange_seed(kPushAndPull | ps::ExchangeHead::kCarriesKeys)}};
   const auto seed = [](const auto& message) { return string_of(encode(message)); };
   targets["greetings"] = {
       decode_greetings,
-      {seed(Hello{.job = "job", .plan_hash = 7, .worker = 1, .workers = 2, .incarnation = 9}),
-       seed(Welcome{.server = 1, .applied = 2, .step = 3}),
-       seed(Pong{.received = 4, .applied = 3, .waits_for = "worker 1"}),
-       seed(Control{"load folder", {std::byte{1}, std::byte{2}}})}};
-  targets["status"] = {
-      [](auto bytes) {
-        allow_errors([&] {
-          const std::vector<StatusFile> files = {parse_status_file(text_of(bytes), "fuzz")};
-          constexpr double kNow = 1e9;
-          status_text(files, kNow);
-          status_json(files, kNow);
-        });
-      },
-      {status_seed()}};
+      {seed(ps::Hello{.job = "job", .plan_hash = 7, .worker = 1, .workers = 2, .incarnation = 9}),
+       seed(ps::Welcome{.server = 1, .applied = 2, .step = 3}),
+       seed(ps::Pong{.received = 4, .applied = 3, .waits_for = "worker 1"}),
+       seed(ps::request_of(ps::verbs::Load{"folder", {{"rows", "rows.1.0-of-1.rows"}}}))}};
+  targets["status"] = {[](auto bytes) {
+                         allow_errors([&] {
+                           const std::vector<launch::StatusFile> files = {
+                               launch::parse_status_file(text_of(bytes), "fuzz")};
+                           constexpr double kNow = 1e9;
+                           launch::status_text(files, kNow);
+                           launch::status_json(files, kNow);
+                         });
+                       },
+                       {status_seed()}};
   return targets;
 }
 

@@ -7,7 +7,7 @@
 #include "argosy/comm/backends.h"
 #include "argosy/comm/reduce.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr uint64_t kLeaders = 1, kFirstHost = 2;  // numbers of the groups inside this one
@@ -97,7 +97,7 @@ class Hierarchical final : public Backend {
   std::vector<std::byte> scratch_;
 };
 
-/// The same call as a part of another one.
+/// The call as a part of another one.
 Collective as(CallKind kind, int root, const Collective& work) {
   Collective part = work;
   part.call.step = {.root = root, .kind = kind, .reduce = work.call.reduce};
@@ -105,7 +105,7 @@ Collective as(CallKind kind, int root, const Collective& work) {
   return part;
 }
 
-/// The same for `times` as many elements.
+/// Likewise, for `times` as many elements.
 Collective for_more(size_t times, Collective part) {
   part.call.count *= times;
   return part;
@@ -237,4 +237,4 @@ std::unique_ptr<Backend> hierarchical_backend(std::unique_ptr<Peers> peers, Orde
   return std::make_unique<Hierarchical>(std::move(peers), order);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

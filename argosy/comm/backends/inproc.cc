@@ -9,7 +9,7 @@
 #include "argosy/comm/group.h"
 #include "argosy/comm/shared_backend.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 /// Takes no room before it is used.
@@ -20,7 +20,7 @@ std::shared_ptr<std::byte> zeroed(size_t bytes) {
   return {static_cast<std::byte*>(memory), [bytes](std::byte* last) { ::munmap(last, bytes); }};
 }
 
-/// What threads find each other by: the boards of all groups.
+/// The boards of all groups, by which threads find each other.
 class World {
  public:
   std::shared_ptr<std::byte> board(uint64_t id, int ranks) {
@@ -86,4 +86,4 @@ std::vector<std::unique_ptr<Group>> inproc_groups(Env& env, int ranks, Env::Dura
   return groups;
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

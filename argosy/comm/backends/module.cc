@@ -13,7 +13,7 @@
 #include "argosy/comm/private_arenas.h"
 #include "argosy/comm/reduce.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,7 +157,7 @@ void ModuleBackend::make(const Collective& work) {
   }
 }
 
-/// What ranks do differently is found before the library sees any of it.
+/// Catches ranks that make different calls before any of their data move.
 void ModuleBackend::compare(const GroupCall& call) {
   const Collective words = words_of(CallKind::all_gather, -1, &call, calls_.data());
   engine_->start(words);
@@ -263,4 +263,4 @@ std::unique_ptr<Backend> module_backend(const std::string& name, std::unique_ptr
   return std::make_unique<ModuleBackend>(name, std::move(peers), order, device);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

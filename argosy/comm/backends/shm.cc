@@ -5,7 +5,7 @@
 #include "argosy/comm/shared_backend.h"
 #include "argosy/comm/shared_memory.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -82,4 +82,4 @@ std::unique_ptr<Backend> shm_backend(std::unique_ptr<Peers> peers) {
   return std::make_unique<Shm>(std::move(peers));
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

@@ -7,7 +7,7 @@
 #include "argosy/comm/private_arenas.h"
 #include "argosy/comm/reduce.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 constexpr size_t kSmall = 16 << 10;  // bytes that every rank adds for itself
@@ -313,4 +313,4 @@ std::unique_ptr<Backend> tcp_backend(std::unique_ptr<Peers> peers, Order order) 
   return std::make_unique<Tcp>(std::move(peers), order);
 }
 
-}  // namespace argosy
+}  // namespace argosy::comm

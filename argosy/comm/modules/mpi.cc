@@ -10,7 +10,7 @@
 #include "argosy/base/error.h"
 #include "argosy/comm/engine.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 /// Threads of one process take turns: no call here waits for another rank.
@@ -28,7 +28,7 @@ void require(int code, const char* what) {
   fail<IoError>("MPI cannot do ", what, ": ", text);
 }
 
-/// What a launcher that MPI knows has set.
+/// From the variables that launchers known to MPI set.
 int tasks_of_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
     if (const char* value = std::getenv(name); value != nullptr) return std::atoi(value);
@@ -82,7 +82,7 @@ void check_tasks(int ranks) {
                      "started ", tasks, " tasks, expected a task for each rank");
 }
 
-/// Who is who: ranks need not have the numbers of tasks.
+/// Maps ranks to tasks, whose numbers may differ.
 std::vector<int> tasks_of_ranks(const EngineOptions& options, int own) {
   Token mine = {};
   std::memcpy(mine.data(), &own, sizeof(own));
@@ -169,8 +169,8 @@ class Mpi final : public Engine {
  private:
   int begin(const Collective& work) {
     const int count = static_cast<int>(work.call.count), root = work.call.step.root;
-    const MPI_Datatype type = type_of(work.call.type);
-    const MPI_Op op = op_of(work.call.step.reduce);
+    MPI_Datatype type = type_of(work.call.type);
+    MPI_Op op = op_of(work.call.step.reduce);
     const size_t bytes = work.call.count * (type == MPI_FLOAT || type == MPI_INT32_T ? 4 : 8);
     const void* const in = work.in == work.out ? MPI_IN_PLACE : work.in;
     switch (work.call.step.kind) {
@@ -212,7 +212,7 @@ std::unique_ptr<Engine> open_mpi(const EngineOptions& options) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm
 
-const argosy::EngineModule argosy_engine_module = {.most_elements = INT_MAX,
-                                                   .open = &argosy::open_mpi};
+const argosy::comm::EngineModule argosy_engine_module = {.most_elements = INT_MAX,
+                                                         .open = &argosy::comm::open_mpi};

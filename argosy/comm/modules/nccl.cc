@@ -12,7 +12,7 @@
 #include "argosy/base/error.h"
 #include "argosy/comm/engine.h"
 
-namespace argosy {
+namespace argosy::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -279,7 +279,7 @@ std::unique_ptr<Engine> open_nccl(const EngineOptions& options) {
 }
 
 }  // namespace
-}  // namespace argosy
+}  // namespace argosy::comm
 
-const argosy::EngineModule argosy_engine_module = {.most_elements = INT64_MAX / 8,
-                                                   .open = &argosy::open_nccl};
+const argosy::comm::EngineModule argosy_engine_module = {.most_elements = INT64_MAX / 8,
+                                                         .open = &argosy::comm::open_nccl};

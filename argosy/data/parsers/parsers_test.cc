@@ -10,7 +10,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/data/feature_hash.h"
 #include "argosy/data/parse_lines.h"
-#include "argosy/data/samples.h"
+#include "argosy/samples/samples.h"
 
 namespace argosy {
 namespace {

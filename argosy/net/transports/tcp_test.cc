@@ -1,4 +1,4 @@
-// What is true of TCP alone: strangers at the door, slow and vanished peers, names, threads.
+// Only TCP has these: strangers that connect, slow and vanished peers, names, threads.
 #include <netinet/tcp.h>
 
 #include <atomic>
@@ -170,7 +170,7 @@ TEST_F(TcpTest, PayloadsWithoutSumsAreTaken) {
   EXPECT_EQ(answer->header.flags, 0U);
 }
 
-TEST_F(TcpTest, RandomBytesAtTheDoorDisturbNobody) {
+TEST_F(TcpTest, RandomBytesInsteadOfAHandshakeDisturbNobody) {
   serve();
   const auto friendly = connect(*client_, at_);
   const RandomStream random(20240501);
@@ -365,9 +365,10 @@ TEST_F(TcpTest, EndsWithTrafficUnderWay) {
           echo(link, frame);
         },
         {"127.0.0.1", 0}, 2);
-    std::vector<std::shared_ptr<Side>> sides;
-    for (int i = 0; i < 4; ++i) sides.push_back(connect(*client_, at_));
+    std::vector<std::shared_ptr<Side>> sides(4);
+    for (auto& side : sides) side = connect(*client_, at_);
     std::vector<std::jthread> threads;
+    threads.reserve(sides.size());
     for (const auto& side : sides)
       threads.emplace_back([&stop, link = side->link] {
         for (uint64_t id = 0; !stop; ++id) link->send(frame_in_parts(id, 50000, 2));

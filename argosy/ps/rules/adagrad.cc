@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct AdagradStep {
@@ -36,4 +36,4 @@ std::unique_ptr<Rule> adagrad(const Call& spec) {
   return std::make_unique<Adagrad>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

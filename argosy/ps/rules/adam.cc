@@ -3,10 +3,10 @@
 // lead=1: t runs one step ahead, as it does in Paddle on a CPU for rows, not for dense weights.
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct AdamStep {
@@ -48,4 +48,4 @@ std::unique_ptr<Rule> adam(const Call& spec) {
   return std::make_unique<Adam>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

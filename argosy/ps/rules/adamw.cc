@@ -2,10 +2,10 @@
 //        m = b1 m + (1 - b1) g ; v = b2 v + (1 - b2) g^2 ; w -= lr m_hat / (sqrt(v_hat) + epsilon)
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct AdamWStep {
@@ -47,4 +47,4 @@ std::unique_ptr<Rule> adamw(const Call& spec) {
   return std::make_unique<AdamW>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

@@ -2,7 +2,7 @@
 #include "argosy/base/call.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct AddStep {
@@ -21,4 +21,4 @@ std::unique_ptr<Rule> add(const Call& spec) {
   return std::make_unique<Add>();
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

@@ -2,10 +2,10 @@
 //       w = |z| > l1 ? (l1 sign(z) - z) / (n'^-p / lr + 2 l2) : 0
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 constexpr Bounds kNotPositive{-kLargest, 0, "a number of at most 0"};
@@ -54,4 +54,4 @@ std::unique_ptr<Rule> ftrl(const Call& spec) {
   return std::make_unique<Ftrl>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

@@ -2,10 +2,10 @@
 //       w -= lr (|w| / |r|) r, with 1 for the quotient if a norm is 0, or without weight_decay
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 class Lamb final : public Rule {
@@ -62,4 +62,4 @@ std::unique_ptr<Rule> lamb(const Call& spec) {
   return std::make_unique<Lamb>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

@@ -1,10 +1,10 @@
 // lars: rate = lr coeff |w| / (|g| + weight_decay |w| + epsilon), or lr if |w| or |g| is 0, or
 //       without weight_decay ;
 //       v = mu v + rate (g + weight_decay w) ; w -= v
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 class Lars final : public Rule {
@@ -48,4 +48,4 @@ std::unique_ptr<Rule> lars(const Call& spec) {
   return std::make_unique<Lars>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

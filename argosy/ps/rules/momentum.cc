@@ -1,8 +1,8 @@
 // momentum: v = mu v + g ; w -= lr v, or with nesterov w -= lr (g + mu v)
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct MomentumStep {
@@ -34,4 +34,4 @@ std::unique_ptr<Rule> momentum(const Call& spec) {
   return std::make_unique<Momentum>(spec);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

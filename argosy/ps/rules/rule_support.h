@@ -7,7 +7,7 @@
 #include "argosy/device/algorithms.h"
 #include "argosy/ps/rule.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 
 /// Base of a rule that treats each row by itself. Its author writes one function,
 ///   auto row_step(const Update& update) const;
@@ -59,7 +59,7 @@ class RowRule : public Rule {
   }
 };
 
-/// What a device does with one weight.
+/// The update of one weight on a device.
 template <class Step, size_t kStates>
 struct StepOnDevice {
   DeviceRows rows;
@@ -148,4 +148,4 @@ double norm(size_t n, const Element& element) {
   return std::sqrt(sum);
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

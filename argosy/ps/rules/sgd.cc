@@ -2,7 +2,7 @@
 #include "argosy/base/call.h"
 #include "argosy/ps/rules/rule_support.h"
 
-namespace argosy::rules {
+namespace argosy::ps::rules {
 namespace {
 
 struct SgdStep {
@@ -21,4 +21,4 @@ std::unique_ptr<Rule> sgd(const Call& spec) {
   return std::make_unique<Sgd>();
 }
 
-}  // namespace argosy::rules
+}  // namespace argosy::ps::rules

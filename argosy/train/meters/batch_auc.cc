@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/train/meters/meter_support.h"
 
 namespace argosy::meters {

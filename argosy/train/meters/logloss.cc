@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "argosy/ps/arguments.h"
+#include "argosy/base/arguments.h"
 #include "argosy/train/meters/meter_support.h"
 
 namespace argosy::meters {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "argosy/base/arguments.h"
 #include "argosy/base/isa.h"
-#include "argosy/ps/arguments.h"
 
 namespace argosy::meters {
 namespace {

@@ -31,7 +31,7 @@ const Self& same_meter(const Meter& other) {
   return *same;
 }
 
-/// What a saved meter begins with: its kind, and the settings without which its bytes mean nothing.
+/// The header of a saved meter: its kind, and the settings that give its bytes a meaning.
 void save_kind(ByteSink& out, std::string_view meter, std::initializer_list<double> settings = {});
 /// Throws DataError unless save_kind() wrote the same.
 void check_kind(ByteSource& in, std::string_view meter,
@@ -54,7 +54,7 @@ std::vector<T> load_values(ByteSource& in) {
   return values;
 }
 
-/// What one instance adds above and below the line of a RatioMeter, or what all of them did.
+/// Numerator and denominator of a RatioMeter: the terms of one instance, or the sums of all.
 struct Ratio {
   double above, below;
 };
@@ -121,7 +121,7 @@ class BucketCounts {
   explicit BucketCounts(size_t buckets) : counts_(2 * buckets), scale_(top_of(buckets)) {}
 
   size_t buckets() const { return counts_.size() / 2; }
-  /// Where an instance is counted. The prediction must be in [0, 1].
+  /// Index of the counter of an instance. The prediction must be in [0, 1].
   uint32_t place(float prediction, float label) const {
     return 2 * static_cast<uint32_t>(prediction * scale_) + (label > 0 ? 1 : 0);
   }

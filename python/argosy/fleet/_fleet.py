@@ -100,8 +100,8 @@ class DistributedOptimizer:
                 loss.backward()
             self._reduce()
             return self._optimizer.minimize(loss)
-        result = loss.program._minimize(self._optimizer, loss, parameters or parameter_list,
-                                        no_grad_set)
+        result = loss.program.record.minimize(self._optimizer, loss,
+                                              parameters or parameter_list, no_grad_set)
         self._fleet._minimize(loss.program, self._strategy)
         return result
 
@@ -175,7 +175,7 @@ class Fleet:
             return strategy._refuse_of_ranks()
         self._pending = strategy._of_ranks() if self._collective else strategy._engine()
         self._program = program
-        program._root._fleet = self
+        program.record.fleet = self
 
     def _announce(self) -> None:
         """Tells the engine what is trained, as late as can be: scripts add to their program."""
@@ -183,7 +183,8 @@ class Fleet:
             return
         # In sync mode, and between ranks, a step is one batch.
         threads = None if self._pending.get("a_sync") else 1
-        self._core.minimize(self._program._recorder, self._program._spec(threads), self._pending)
+        record = self._program.record
+        self._core.minimize(record.recorder, record.spec(threads), self._pending)
         self._pending = None
 
     def _use(self) -> Any:
@@ -250,6 +251,15 @@ class Fleet:
         if self._program is not None:
             self._announce()
             self._core.init_worker()
+
+    def last_step(self) -> int:
+        """How many batches of this worker the servers have from processes before this one: the
+        first calls of exe.run, so many, compute and change nothing. 0 unless it was started again.
+        """
+        if self._program is None:
+            return 0
+        self._announce()
+        return self._core.last_step()
 
     def init_server(self, *args: Any, **kwargs: Any) -> None:
         """A folder as the argument: this server's part of a save is loaded first."""

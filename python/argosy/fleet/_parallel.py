@@ -83,7 +83,7 @@ def _rank_gradients(group: distributed.Group, parameters: List[Any], strategy: A
 
 
 def _backward(tensor: Any, grad_tensor: Any, retain_graph: bool) -> None:
-    models = sorted(_models, key=lambda model: model._full_name)
+    models = sorted(_models, key=lambda model: model.full_name())
     synchronizing = [model for model in models if model._synchronizes]
     # Gradients of several models would be sent in an order that may not be that of other ranks.
     if len(models) == len(synchronizing) == 1:
@@ -107,7 +107,7 @@ class StepGradients:
 
     def reduce(self) -> None:
         """Makes them the mean over all ranks."""
-        for model in sorted(self._models, key=lambda model: model._full_name):
+        for model in sorted(self._models, key=lambda model: model.full_name()):
             model._reduce_if_reached()
         if self._own is not None:
             self._own.reduce()

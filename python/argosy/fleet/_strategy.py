@@ -105,8 +105,15 @@ class DistributedStrategy:
         elif name in ("hierarchical_allreduce_inter_nranks", *_CONFIGS_NOT_YET, *_ENGINE):
             self.__dict__[name] = value
         else:
-            known = [field for field in self.__dict__ if not field.startswith("_")]
-            raise TypeError(f"DistributedStrategy has no field '{name}'{_nearest(name, known)}")
+            raise TypeError(self._no_field(name))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(self._no_field(name))
+
+    def _no_field(self, name: str) -> str:
+        known = [field for field in self.__dict__ if not field.startswith("_")]
+        known += [*_CONFIGS_NOT_YET, *_OTHERS_NOT_YET, *_ENGINE]
+        return f"DistributedStrategy has no field '{name}'{_nearest(name, known)}"
 
     def _set_default(self, name: str, value: Any) -> None:
         if value not in _DEFAULTS[name]:

@@ -1,5 +1,6 @@
 """Ranks as processes of this one, for scripts without a launcher."""
 
+import atexit
 import os
 import pickle
 import signal
@@ -40,13 +41,17 @@ class Ranks:
                 self._raise(rank, process.returncode)
         return True
 
+    def wait(self) -> None:
+        """Waits for all, however they end."""
+        for process in self.processes:
+            process.wait()
+
     def stop(self) -> None:
         """Ends those that still run."""
         for process in self.processes:
             if process.poll() is None:
                 process.terminate()
-        for process in self.processes:
-            process.wait()
+        self.wait()
 
     def _raise(self, rank: int, code: int) -> None:
         path = os.path.join(self._folder.name, f"error.{rank}")
@@ -60,7 +65,8 @@ class Ranks:
 def spawn(func: Callable, args: Tuple = (), nprocs: int = -1, join: bool = True,
           daemon: bool = False, **options: Any) -> Ranks:
     """Calls func(*args) in nprocs processes, each a rank; -1: one for each device, or else for each
-    core."""
+    core. They end with this process; where it ends by itself it waits for them first, unless daemon
+    is set."""
     import cloudpickle
 
     for name in options:
@@ -79,6 +85,7 @@ def spawn(func: Callable, args: Tuple = (), nprocs: int = -1, join: bool = True,
                    for rank, one in enumerate(sockets)], folder)
     for one in sockets:
         one.close()
+    atexit.register(ranks.stop if daemon else ranks.wait)
     if join:
         try:
             ranks.join()
@@ -89,10 +96,12 @@ def spawn(func: Callable, args: Tuple = (), nprocs: int = -1, join: bool = True,
 
 def _start(rank: int, addresses: List[str], listening: int, folder: str) -> subprocess.Popen:
     devices = device_count()
+    mark, _, one = _core.mark_of_children().partition("=")
     env: Dict[str, str] = dict(
         os.environ, PADDLE_TRAINER_ID=str(rank), PADDLE_TRAINERS_NUM=str(len(addresses)),
         PADDLE_TRAINER_ENDPOINTS=",".join(addresses), PADDLE_CURRENT_ENDPOINT=addresses[rank],
-        ARGOSY_LISTEN_FD=str(listening), ARGOSY_SPAWN=folder)
+        ARGOSY_LISTEN_FD=str(listening), ARGOSY_SPAWN=folder,
+        **{mark: one})
     if devices:
         env["FLAGS_selected_gpus"] = str(rank % devices)
     return subprocess.Popen([sys.executable, "-c", _CHILD], env=env, pass_fds=[listening])

@@ -44,7 +44,7 @@ class PserverProgram:
     def __init__(self, transpiler: "DistributeTranspiler", endpoint: str):
         self._transpiler, self._endpoint = transpiler, endpoint
 
-    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
+    def run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
         fleet = self._transpiler._fleet(server=True, index=self._transpiler._index(self._endpoint))
         fleet.run_server()
         return []
@@ -56,7 +56,7 @@ class PserverProgram:
 class PserverStartup:
     """The first values of what one server holds: it draws them when it makes its tables."""
 
-    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
+    def run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[Any]:
         return []
 
 
@@ -95,7 +95,7 @@ class DistributeTranspiler:
         if split_method is not None:
             raise _core.ConfigError("transpile: split_method is not supported, expected None")
         program = program or default_main_program()
-        if program._minimized is None:
+        if program.record.minimized is None:
             raise _core.ConfigError("transpile: optimizer.minimize() comes first, it says what is "
                                     "trained")
         self._program = program
@@ -113,7 +113,7 @@ class DistributeTranspiler:
             fleet._core.init_role(server, index, self._trainers, self._servers)
             fleet._initialised = True
             fleet._program, fleet._pending = self._program, self._strategy
-            self._program._root._fleet = fleet
+            self._program.record.fleet = fleet
             self._made = fleet
         return self._made
 

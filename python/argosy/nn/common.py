@@ -136,8 +136,8 @@ class BatchNorm1D(Layer):
         if in_static_mode():
             from argosy.static import default_main_program
 
-            return default_main_program()._state(name, [self._features], "float32",
-                                                 f"constant({value})")
+            return default_main_program().record.state(name, [self._features], "float32",
+                                                       f"constant({value})")
         state = Tensor(np.full([self._features], value, dtype="float32"))
         state.name, state.persistable = name, True
         return state
@@ -165,9 +165,9 @@ class SyncBatchNorm(BatchNorm1D):
     def forward(self, x):
         """The input with its channels normalized."""
         ranks = _rank_sum() if self.training and not in_static_mode() else None
-        return F._batch_norm(x, self._mean, self._variance, self.weight, self.bias, self.training,
-                             self._momentum, self._epsilon, self._format,
-                             self._use_global_stats, sync=True, ranks=ranks)
+        return F.batch_norm_over(x, self._mean, self._variance, self.weight, self.bias,
+                                 self.training, self._momentum, self._epsilon, self._format,
+                                 self._use_global_stats, sync=True, ranks=ranks)
 
     @classmethod
     def convert_sync_batchnorm(cls, layer):
@@ -183,7 +183,7 @@ class SyncBatchNorm(BatchNorm1D):
     @classmethod
     def _over(cls, norm):
         if getattr(norm, "_act", None):
-            raise _core.ConfigError(f"convert_sync_batchnorm: {norm._full_name} has "
+            raise _core.ConfigError(f"convert_sync_batchnorm: {norm.full_name()} has "
                                     f"act={norm._act!r}, expected a layer of its own for it")
         synced = cls.__new__(cls)
         synced.__dict__.update(norm.__dict__)
@@ -192,12 +192,9 @@ class SyncBatchNorm(BatchNorm1D):
 
 def _rank_sum():
     """Of the job that this process is a rank of; None: it is alone."""
-    from argosy.fleet import Fleet
+    from argosy.fleet import sum_over_ranks
 
-    for fleet in Fleet._all:
-        if fleet._initialised and fleet._collective and fleet.worker_num() > 1:
-            return fleet._core.rank_sum()
-    return None
+    return sum_over_ranks()
 
 
 class BatchNorm2D(BatchNorm1D):

@@ -187,12 +187,12 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5, name=N
 def batch_norm(x, running_mean, running_var, weight, bias, training=False, momentum=0.9,
                epsilon=1e-5, data_format="NCHW", use_global_stats=None, name=None):
     """Each channel brought to mean 0 and variance 1; training moves the running ones."""
-    return _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
-                       data_format, use_global_stats, name)
+    return batch_norm_over(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
+                           data_format, use_global_stats, name)
 
 
-def _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
-                data_format, use_global_stats, name=None, sync=False, ranks=None):
+def batch_norm_over(x, running_mean, running_var, weight, bias, training, momentum, epsilon,
+                    data_format, use_global_stats, name=None, sync=False, ranks=None):
     """sync: over the batches of all ranks, which a dynamic graph has to be given."""
     rank = len(x.shape)
     last = data_format in ("NHWC", "NLC", "NDHWC") and rank > 2
@@ -215,7 +215,7 @@ def _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, 
 
 def _move(state, new):
     if is_variable(state):
-        state.program._update(state, new)
+        state.program.record.update(state, new)
     else:
         state._take(new.detach())
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from argosy import _core
 from argosy._apply import Tensor, is_variable
+from argosy._check_nan import check_nan
 from argosy.optimizer.lr import LRScheduler
 from argosy.regularizer import L2Decay
 
@@ -77,6 +78,15 @@ class Optimizer:
             return self._learning_rate._schedule()
         return repr(float(self._learning_rate))
 
+    def settings(self) -> dict:
+        """What the engine trains with, as texts."""
+        return {"rule": self._rule(), "learning_rate": self._schedule(),
+                "regularizer": self._regularizer(), "clip": self._clip()}
+
+    def rows_rule(self) -> str:
+        """The rule for rows of tables."""
+        return self._rows_rule(self._rule())
+
     def _regularizer(self) -> str:
         """The decay of weights as the engine reads it."""
         return _decay_text(self._weight_decay)
@@ -91,7 +101,7 @@ class Optimizer:
         if self._groups is None:
             raise _core.ConfigError(f"{type(self).__name__}: parameters= is needed to train "
                                     "Tensors, such as layer.parameters()")
-        stepper = _core.Stepper(self._clip())
+        stepper = _core.Stepper(self._clip(), check_nan())
         for group in self._groups:
             for parameter in group["params"]:
                 rate = getattr(parameter, "optimize_attr", {}).get("learning_rate", 1.0)
@@ -99,7 +109,7 @@ class Optimizer:
                 stepper.add(parameter, rule, self._decay_of(parameter, group),
                             float(rate) * float(group.get("learning_rate", 1.0)),
                             bool(getattr(parameter, "need_clip", True)),
-                            self._rows_rule(rule))
+                            self._rows_rule(rule), getattr(parameter, "name", None) or "")
         self._stepper = stepper
         if self._waiting:
             state, self._waiting = self._waiting, {}
@@ -127,9 +137,9 @@ class Optimizer:
         """Lets parameters follow the loss: now for a Tensor, in each run for a Variable."""
         if is_variable(loss):
             if parameters is not None or no_grad_set:
-                return loss.program._minimize(self, loss, parameters=parameters,
+                return loss.program.record.minimize(self, loss, parameters=parameters,
                                               no_grad_set=no_grad_set)
-            return loss.program._minimize(self, loss)
+            return loss.program.record.minimize(self, loss)
         if parameters is not None or no_grad_set:
             raise _core.ConfigError("minimize of a Tensor takes its parameters from the optimizer")
         if all(p.grad is None for p in self._parameter_list or []):

@@ -7,7 +7,8 @@ import numpy as np
 from argosy import _core
 from argosy._progress import pass_progress
 from argosy.static._metrics import MeterVariable
-from argosy.static._program import (Gradient, Parameter, Program, Variable, default_main_program)
+from argosy.static._program import Program, default_main_program
+from argosy.static._record import Gradient, Parameter, Variable
 
 
 class LoDTensor:
@@ -69,21 +70,21 @@ class Executor:
         """Runs a program once. Programs with an optimizer are trained; the fetched values come as
         arrays of at least one dimension."""
         program = _plain(program if program is not None else default_main_program())
-        own_way = getattr(program, "_run_by", None)
+        own_way = getattr(program, "run_by", None)
         if own_way is not None:
             return own_way(self, feed, fetch_list)
-        if program._startup_of is not None:
-            program._startup_of._root._begin_anew()
+        if program.startup_of is not None:
+            program.startup_of.record.begin_anew()
             return []
         fetches = self._fetches_of(program, fetch_list)
-        training = program._use()
+        training = program.record.use()
         feeds = _feeds(program, feed)
-        train = program._minimized is not None and not program._for_test
+        train = program.record.minimized is not None and not program.for_test
         values = training.run(feeds, fetches.numbers, train)
         return fetches.results(values, return_numpy)
 
     def _fetches_of(self, program: Program, fetch_list: Optional[Sequence[Any]]) -> "_Fetches":
-        key = (id(program._root), program._for_test, len(program._meters),
+        key = (id(program.record), program.for_test, len(program.record.meters),
                tuple(item if isinstance(item, str) else id(item) for item in fetch_list or ()))
         known = self._fetches.get(key)
         if known is None:
@@ -95,17 +96,17 @@ class Executor:
                            fetch_list: Optional[Sequence[Any]] = None,
                            fetch_info: Optional[Sequence[str]] = None, print_period: int = 100,
                            fetch_handler: Any = None) -> None:
-        """Trains on all files of a data set, and prints the fetched figures now and then."""
+        """Trains on all files of a data set, and prints the fetched metrics now and then."""
         program = _program_of_pass("train_from_dataset", program, dataset, fetch_handler)
-        if program._minimized is None:
+        if program.record.minimized is None:
             raise _core.ConfigError("train_from_dataset: the program has no optimizer; call "
                                     "minimize() first, or infer_from_dataset")
-        threads = dataset._threads(thread)
-        names, infos = _figures(program, fetch_list, fetch_info)
-        training = program._use()
-        dataset._bind(program)
+        threads = dataset.compute_threads(thread)
+        names, infos = _metrics_of(program, fetch_list, fetch_info)
+        training = program.record.use()
+        data = dataset.bound()
         with pass_progress() as bar:
-            _core.train_from_dataset(training, dataset._data,
+            _core.train_from_dataset(training, data,
                                      {"fetch_list": names, "fetch_info": infos, "debug": debug,
                                       "print_period": print_period, "threads": threads}, print,
                                      bar)
@@ -115,20 +116,19 @@ class Executor:
                            fetch_list: Optional[Sequence[Any]] = None,
                            fetch_info: Optional[Sequence[str]] = None, print_period: int = 100,
                            fetch_handler: Any = None) -> None:
-        """Measures a data set without training, and prints the fetched figures over all of it."""
+        """Measures a data set without training, and prints the fetched metrics over all of it."""
         program = _program_of_pass("infer_from_dataset", program, dataset, fetch_handler)
-        names, infos = _figures(program, fetch_list, fetch_info)
-        training = program._use()
-        dataset._bind(program)
-        figures = _core.infer_from_dataset(training, dataset._data)
+        names, infos = _metrics_of(program, fetch_list, fetch_info)
+        training = program.record.use()
+        metrics = _core.infer_from_dataset(training, dataset.bound())
         for name, info in zip(names, infos):
-            print(f"{info}\t{figures[name]:.6f}")
+            print(f"{info}\t{metrics[name]:.6f}")
 
     def close(self) -> None:
         """Leaves the job, where there is one: nobody waits for this trainer any more."""
         from argosy import fleet
 
-        fleet._leave_all()
+        fleet.leave_all()
 
 
 class _Fetches:
@@ -137,11 +137,11 @@ class _Fetches:
     def __init__(self, program: Program, fetch_list: Optional[Sequence[Any]]):
         self._items = [_find(program, item) for item in _flat(fetch_list)]
         self._held = list(fetch_list or ())  # so that nothing else gets their ids
-        self._meters = list(program._meters)
+        self._meters = list(program.record.meters)
         for meter in self._meters:
             self._items += [meter.prediction, meter.label]
         self._asked = len(self._items) - 2 * len(self._meters)
-        self.numbers = [item._number for item in self._items if isinstance(item, Variable)]
+        self.numbers = [item.number for item in self._items if isinstance(item, Variable)]
 
     def results(self, values: List[np.ndarray], return_numpy: bool) -> List[Any]:
         """Values by the fetch list, after the meters have counted the batch."""
@@ -149,7 +149,7 @@ class _Fetches:
         for number, meter in enumerate(self._meters):
             meter.add(tail[2 * number], tail[2 * number + 1])
         source = iter(values)
-        results = [next(source) if isinstance(item, Variable) else item._value()
+        results = [next(source) if isinstance(item, Variable) else item.value()
                    for item in self._items[:self._asked]]
         return results if return_numpy else [LoDTensor(value) for value in results]
 
@@ -167,7 +167,7 @@ def _find(program: Program, item: Any) -> Any:
     name = item if isinstance(item, str) else getattr(item, "name", None)
     if isinstance(item, Gradient) or (name or "").endswith("@GRAD"):
         raise _core.ConfigError(f"fetch_list: '{name}' is a gradient, which cannot be fetched")
-    for meter in program._meters:
+    for meter in program.record.meters:
         if name in (f"{meter.name}.tmp_0", f"{meter.name}.tmp_1"):
             return MeterVariable(program, name, meter, "all" if name.endswith("0") else "recent")
     if name is None:
@@ -201,7 +201,7 @@ _SAFE = {("float64", "float32"), ("int32", "int64"), ("float16", "float32")}
 
 
 def _fed(program: Program, name: str, value: Any) -> Any:
-    variable = program._variables.get(name)
+    variable = program.record.variables.get(name)
     if variable is None:
         known = ", ".join(v.name for v in program.list_vars() if v.is_data)
         raise _core.ConfigError(f"feed '{name}': the program has no such variable, it has {known}")
@@ -229,28 +229,28 @@ def _check_shape(variable: Variable, array: np.ndarray) -> None:
 
 
 def _line(variable: Variable) -> str:
-    return "declared at " + variable.program._recorder.line(variable._number)
+    return "declared at " + variable.program.record.recorder.line(variable.number)
 
 
-def _figures(program: Program, fetch_list: Optional[Sequence[Any]],
-             fetch_info: Optional[Sequence[str]]) -> Tuple[List[str], List[str]]:
+def _metrics_of(program: Program, fetch_list: Optional[Sequence[Any]],
+                fetch_info: Optional[Sequence[str]]) -> Tuple[List[str], List[str]]:
     items = [_find(program, item) for item in _flat(fetch_list)]
     infos = list(fetch_info or [item.name for item in items])
     if len(infos) != len(items):
-        raise _core.ConfigError(f"fetch_info names {len(infos)} figures, fetch_list {len(items)}")
-    return [_figure(program, item) for item in items], infos
+        raise _core.ConfigError(f"fetch_info names {len(infos)} metrics, fetch_list {len(items)}")
+    return [_metric_of(program, item) for item in items], infos
 
 
-def _figure(program: Program, item: Any) -> str:
+def _metric_of(program: Program, item: Any) -> str:
     if isinstance(item, MeterVariable):
-        if item._what != "all":
+        if item.what != "all":
             raise _core.ConfigError(f"fetch_list: '{item.name}' is over the last batches only, "
                                     "which exe.run knows; a pass measures all of them")
-        return item._auc.name
-    minimized = program._minimized
+        return item.meter.name
+    minimized = program.record.minimized
     if minimized is not None and item is minimized.loss:
         return "loss"
     if item.size != 1 or isinstance(item, Parameter):
         raise _core.ConfigError(f"fetch_list: '{item.name}' is {item.dtype}{item.shape}; a pass "
-                                "over a data set prints figures of one number each")
+                                "over a data set prints metrics of one number each")
     return item.name

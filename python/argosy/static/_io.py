@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from argosy import _core
-from argosy.static._program import Program, Table, default_main_program
+from argosy.static._program import Program, default_main_program
+from argosy.static._record import Table
 
 
 def save_persistables(executor: Any, dirname: str, main_program: Optional[Program] = None,
@@ -42,7 +43,7 @@ def save_inference_model(path: str, feed_vars: Any, fetch_vars: Any, executor: A
         raise _core.ConfigError(f"save_inference_model: {', '.join(configs)}: not supported")
     fetch = fetch_vars if isinstance(fetch_vars, (list, tuple)) else [fetch_vars]
     program = program if program is not None else fetch[0].program
-    program._use().export_inference(os.fspath(path), [v.name for v in fetch])
+    program.record.use().export_inference(os.fspath(path), [v.name for v in fetch])
 
 
 class FetchTarget:
@@ -63,7 +64,7 @@ class InferenceProgram:
         self.feed_names: List[str] = self._predictor.inputs()
         self.fetch_targets = [FetchTarget(name) for name in self._predictor.outputs()]
 
-    def _run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[np.ndarray]:
+    def run_by(self, executor: Any, feed: Any, fetch_list: Any) -> List[np.ndarray]:
         answers = self._predictor.run({name: _plain(value) for name, value in (feed or {}).items()})
         wanted = [getattr(item, "name", item) for item in fetch_list or self.fetch_targets]
         for name in wanted:
@@ -94,7 +95,7 @@ def _no_filename(filename: Optional[str]) -> None:
 
 
 def _use(program: Optional[Program]) -> Any:
-    return (program if program is not None else default_main_program())._use()
+    return (program if program is not None else default_main_program()).record.use()
 
 
 class ScopeTensor:
@@ -104,7 +105,7 @@ class ScopeTensor:
         self._program, self._name = program, name
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        return np.asarray(self._program._use().value(self._name), dtype=dtype)
+        return np.asarray(self._program.record.use().value(self._name), dtype=dtype)
 
     def shape(self) -> List[int]:
         """Of the value."""
@@ -112,7 +113,7 @@ class ScopeTensor:
 
     def set(self, array: Any, place: Any = None) -> None:
         """Replaces the value."""
-        self._program._use().set_value(self._name, np.asarray(array))
+        self._program.record.use().set_value(self._name, np.asarray(array))
 
 
 class TableTensor:
@@ -122,7 +123,7 @@ class TableTensor:
         self._program, self._table = program, table
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        keys, rows = self._program._use().rows(self._table.name)
+        keys, rows = self._program.record.use().rows(self._table.name)
         if len(keys) != self._table.size or not np.array_equal(keys, np.arange(len(keys))):
             raise _core.ConfigError(
                 f"table '{self._table.name}' has {len(keys)} of {self._table.size or 'any number of'} "
@@ -140,7 +141,7 @@ class TableTensor:
                 (self._table.size and len(rows) != self._table.size):
             raise _core.ConfigError(f"table '{self._table.name}' is {self.shape()}, got "
                                     f"{list(rows.shape)}")
-        self._program._use().set_rows(self._table.name, range(len(rows)), rows)
+        self._program.record.use().set_rows(self._table.name, range(len(rows)), rows)
 
 
 class MeterTensor:
@@ -182,12 +183,12 @@ class Scope:
     def find_var(self, name: str) -> Optional[ScopeVariable]:
         """The variable, or None."""
         program = self._program or default_main_program()
-        for meter in program._meters:
+        for meter in program.record.meters:
             if name in meter.states or meter.name in name:
                 return ScopeVariable(MeterTensor(meter))
-        if name in program._tables:
-            return ScopeVariable(TableTensor(program, program._tables[name]))
-        if name in program._use().value_names():
+        if name in program.record.tables:
+            return ScopeVariable(TableTensor(program, program.record.tables[name]))
+        if name in program.record.use().value_names():
             return ScopeVariable(ScopeTensor(program, name))
         return None
 

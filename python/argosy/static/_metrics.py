@@ -1,4 +1,4 @@
-"""Figures over many batches that a static program measures while it runs."""
+"""Metrics over many batches that a static program measures while it runs."""
 
 from collections import deque
 from typing import Any, List, Tuple
@@ -7,11 +7,12 @@ import numpy as np
 
 from argosy import _core, unique_name
 from argosy.dtypes import dtype_name
-from argosy.static._program import Program, Variable
+from argosy.static._program import Program
+from argosy.static._record import Variable
 
 
 class MeterVariable:
-    """A figure that can be fetched like a variable of one number."""
+    """A metric that can be fetched like a variable of one number."""
 
     shape = [1]
     stop_gradient = True
@@ -19,18 +20,19 @@ class MeterVariable:
 
     def __init__(self, program: Program, name: str, auc: "StaticAuc", what: str,
                  dtype: str = "float64"):
-        self.program, self.name, self._auc, self._what = program, name, auc, what
+        self.program, self.name, self.meter, self.what = program, name, auc, what
         self.dtype = dtype
 
-    def _value(self) -> np.ndarray:
-        return self._auc.value(self._what).astype(self.dtype)
+    def value(self) -> np.ndarray:
+        """The metric so far."""
+        return self.meter.value(self.what).astype(self.dtype)
 
     def astype(self, dtype: Any) -> "MeterVariable":
-        """The same figure as another type."""
-        return MeterVariable(self.program, self.name, self._auc, self._what, dtype_name(dtype))
+        """The same metric as another type."""
+        return MeterVariable(self.program, self.name, self.meter, self.what, dtype_name(dtype))
 
     def __repr__(self) -> str:
-        return f"figure {self.name} : shape(1,) dtype({self.dtype})"
+        return f"metric {self.name} : shape(1,) dtype({self.dtype})"
 
 
 class StaticAuc:
@@ -45,8 +47,9 @@ class StaticAuc:
         self._last: deque = deque(maxlen=steps or None)
         self.states = [unique_name.generate("_generated_var") for _ in range(4)]
 
-    def _spec(self) -> Tuple[str, str, int, int]:
-        return self.name, self._text, self.prediction._number, self.label._number
+    def spec(self) -> Tuple[str, str, int, int]:
+        """What the engine needs to measure it."""
+        return self.name, self._text, self.prediction.number, self.label.number
 
     def add(self, prediction: np.ndarray, label: np.ndarray) -> None:
         """Counts a batch."""
@@ -56,7 +59,7 @@ class StaticAuc:
         self._last.append((positive, clicked))
 
     def value(self, what: str) -> np.ndarray:
-        """The figure so far; 0 as long as there was one class only, as Paddle has it."""
+        """The metric so far; 0 as long as there was one class only, as Paddle has it."""
         if what == "all":
             value = self._all.value()
         else:
@@ -86,15 +89,15 @@ def auc(input: Variable, label: Variable, curve: str = "ROC", num_thresholds: in
         raise _core.ConfigError(f"auc: '{input.name}' is {input.shape}, expected [batch, classes]")
     if input.shape[1] != 1:
         columns = input.shape[1]
-        prediction = program._apply("slice", [input],
-                                    {"axes": [1], "starts": [columns - 1], "ends": [columns]})[0]
+        prediction = program.record.apply("slice", [input],
+                                          {"axes": [1], "starts": [columns - 1], "ends": [columns]})[0]
     name = unique_name.generate("auc")
-    figure = StaticAuc(name, prediction, label, num_thresholds + 1, slide_steps)
-    program._meters.append(figure)
-    overall = MeterVariable(program, f"{name}.tmp_0", figure, "all")
-    recent = MeterVariable(program, f"{name}.tmp_1", figure, "recent")
-    states = [MeterVariable(program, state, figure, "recent" if i < 2 else "all")
-              for i, state in enumerate(figure.states)]
+    meter = StaticAuc(name, prediction, label, num_thresholds + 1, slide_steps)
+    program.record.meters.append(meter)
+    overall = MeterVariable(program, f"{name}.tmp_0", meter, "all")
+    recent = MeterVariable(program, f"{name}.tmp_1", meter, "recent")
+    states = [MeterVariable(program, state, meter, "recent" if i < 2 else "all")
+              for i, state in enumerate(meter.states)]
     return overall, recent, states
 
 

@@ -9,7 +9,7 @@ from argosy._apply import apply_one
 from argosy._parameters import ParamAttr, create_parameter
 from argosy.nn import functional as F
 from argosy.nn.initializer import Initializer, XavierUniform
-from argosy.static._program import Lookup, Variable
+from argosy.static._record import Lookup, RowsOf, Variable
 
 
 def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bias_attr: Any = None,
@@ -97,8 +97,8 @@ def lookup(ids: Variable, size: Sequence[int], attr: Any, padding_idx: Optional[
     init: Initializer = attr.initializer or XavierUniform()
     name = attr.name or unique_name.generate(f"{_layer(attr)}.w")
     use = Lookup(name, dim, count, init._text([count or 1, dim]), pool, padding_idx)
-    rows = fed.program._lookup(fed, use, attr, entry)
-    rows._ids, rows._lookup_of = fed, (use, attr, entry)
+    rows = fed.program.record.lookup(fed, use, attr, entry)
+    rows.rows_of = RowsOf(fed, use, attr, entry)
     return rows
 
 
@@ -117,15 +117,15 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False,
     """The sum, mean, ... of the rows of each instance's ids: [batch, dim]. Of embeddings only."""
     pools = {"sum": "sum", "average": "mean", "sqrt": "sqrt", "max": "max"}
     pool = pools.get(pool_type.lower())
-    made = getattr(input, "_lookup_of", None)
+    made = getattr(input, "rows_of", None)
     if pool is None or made is None or pad_value != 0.0:
         raise _core.ConfigError(f"sequence_pool: pool_type={pool_type!r}, pad_value={pad_value} of "
                                 f"'{input.name}', expected {', '.join(pools)}, 0 and an embedding "
                                 "with is_sparse=True of a fed variable")
-    use, attr, entry = made
-    input._ids._lookups.remove(use)
+    use = made.lookup
+    made.ids.lookups.remove(use)
     pooled = Lookup(use.table, use.dim, use.size, use.init, pool, use.padding)
-    return input.program._lookup(input._ids, pooled, attr, entry)
+    return input.program.record.lookup(made.ids, pooled, made.attr, made.entry)
 
 
 def batch_norm(input: Variable, act: Optional[str] = None, is_test: bool = False,
@@ -143,13 +143,13 @@ def batch_norm(input: Variable, act: Optional[str] = None, is_test: bool = False
     scale = create_parameter(channels, "float32", param_attr, name_hint=layer,
                              default_init=Constant(1.0))
     bias = create_parameter(channels, "float32", bias_attr, is_bias=True, name_hint=layer)
-    program = input.program
-    mean = program._state(moving_mean_name or f"{layer}.mean", channels, "float32", "zeros")
-    variance = program._state(moving_variance_name or f"{layer}.variance", channels, "float32",
+    record = input.program.record
+    mean = record.state(moving_mean_name or f"{layer}.mean", channels, "float32", "zeros")
+    variance = record.state(moving_variance_name or f"{layer}.variance", channels, "float32",
                               "ones")
-    out, next_mean, next_variance = program._apply(
+    out, next_mean, next_variance = record.apply(
         "batch_norm", [input, scale, bias, mean, variance],
         {"epsilon": epsilon, "momentum": momentum, "is_test": is_test})[:3]
-    program._update(mean, next_mean)
-    program._update(variance, next_variance)
+    record.update(mean, next_mean)
+    record.update(variance, next_variance)
     return _activated(out, act)

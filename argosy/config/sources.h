@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/config/config.h"
+#include "argosy/data/dataset.h"
+#include "argosy/data/file_dataset.h"
+#include "argosy/plan/plan.h"
+
+namespace argosy {
+
+/// Makes the data that `runner.generate` describes where train_data_dir is missing, and says so.
+void generate_if_missing(Env& env, const Config& config, std::FILE* log);
+
+/// How many files to train with `runner.generate` makes.
+uint64_t generated_files(const Config& config);
+
+/// The best AUC any model can have on the data of a folder, where they were generated.
+std::optional<double> best_auc(Env& env, const std::string& folder);
+
+/// Whether the data are MNIST's images (`reader: mnist`) and not files of lines.
+bool reads_digits(const Reading& reading);
+/// What mnist_samples() takes: the folder to train with if there is one, that of ARGOSY_DATA, or
+/// nothing: then they are made up.
+std::string digits_folder(const Config& config);
+
+/// How the files of a reading become batches of the plan's layout. Throws ConfigError where there
+/// is no file.
+FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
+                         const TablesOptions& tables, int64_t batch_size);
+
+/// Whether files are read anew in each epoch, not kept in memory.
+bool streams(const Config& config);
+
+/// Settles which of the files this process takes; none: all of them.
+using DealFiles = std::function<void(FileOptions& options)>;
+std::unique_ptr<Dataset> make_train_data(Env& env, const Config& config, const Plan& plan,
+                                         const TablesOptions& tables, const DealFiles& deal = {},
+                                         const SourceOptions& source = {});
+/// Null where the configuration has no test data, or there are none.
+std::unique_ptr<Dataset> make_test_data(Env& env, const Config& config, const Plan& plan,
+                                        const TablesOptions& tables,
+                                        const SourceOptions& source = {});
+
+}  // namespace argosy

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/data/file_dataset.h"
+#include "argosy/modes/communicator.h"
+#include "argosy/modes/serve.h"
+#include "argosy/modes/server_calls.h"
+#include "argosy/net/transport.h"
+#include "argosy/plan/role.h"
+#include "argosy/ps/file_queue.h"
+#include "argosy/train/metric_tally.h"
+#include "argosy/train/trainer.h"
+#include "argosy/watch/status_report.h"
+
+namespace argosy {
+
+/// A point that every worker of a job reaches once, in the order of the numbers.
+struct Milestone {
+  uint32_t number = 0;
+  std::string name;
+
+  static Milestone data_are_there() { return {1, "the data are there"}; }
+  static Milestone model_is_loaded() { return {2, "the model is loaded"}; }
+  // Epochs count from 1, passes of an epoch (SharedFiles) from 0.
+  static Milestone begins(int epoch);  // of the first epoch that this job trains
+  static Milestone passed(int epoch, uint64_t pass);
+  static Milestone passes_on(int epoch, uint64_t pass);  // files are left, the next pass begins
+  static Milestone trained(int epoch);
+  static std::optional<int> trained_epoch(uint64_t number);  // if it is a trained()
+  static Milestone saved(int epoch);
+};
+
+struct JobOptions {
+  /// The folder in which the job saves its epochs, if known in advance. A server keeps its notes of
+  /// saves there, otherwise in Role::notes.
+  std::string saves = {};
+  bool resume = false;  // saves of an earlier job in that folder count too
+  std::FILE* out = stdout;
+};
+
+/// This process in its job: its role, its wires to the others, the meetings of all, and what it
+/// finds after a restart. YAML configurations, Fleet and Python are front ends of it. Without a job
+/// every call returns at once. The environment must outlive it. Not thread-safe.
+class Job {
+ public:
+  Job(Env& env, Role role, JobOptions options);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  Env& env() const { return env_; }
+  const Role& role() const { return role_; }
+  const JobOptions& options() const { return options_; }
+  bool shared() const { return role_.kind != RoleKind::local; }
+  bool first() const { return role_.first_worker(); }
+  /// True for ranks, which train together without servers.
+  bool collective() const { return role_.is_rank(); }
+  /// Prints a line to the job's output and flushes it.
+  void say(const std::string& line) const;
+
+  /// The ranks, or this process alone; the first call meets them.
+  comm::Group& group(const CollectiveStrategy& strategy = {});
+  /// Connects to whoever holds parts of the plan; called once. A restarted worker waits until all
+  /// others have come, and learns how far the job is.
+  Wires connect(const Plan& plan, const Strategy& strategy);
+  /// Reports this worker's activity to the launcher while it lives. Call it after connect().
+  std::unique_ptr<StatusReport> report(const Activity& activity) const;
+
+  /// The last milestone that was complete when this process connected, 0 if none.
+  uint64_t standing() const { return standing_.milestone; }
+  bool is_over(const Milestone& at) const { return at.number <= standing_.milestone; }
+  /// The last milestone that is complete now.
+  uint64_t ask_standing() const;
+  /// How far earlier incarnations of this worker have pushed its data.
+  const Trained& trained() const { return trained_; }
+
+  /// Waits for every worker and returns what each has brought. If the milestone is already
+  /// complete: at once, with nothing unless the server still has it.
+  std::vector<std::vector<std::byte>> meet(const Milestone& at, std::span<const std::byte> mine);
+  /// Waits for every worker; returns at once if the milestone is already complete.
+  void barrier(const Milestone& at);
+  /// Returns worker 0's text, which is not empty, to all. Throws IoError if that worker is gone.
+  std::string from_first(const Milestone& at, const std::string& text);
+  /// Merges the metrics of all workers into `metrics`.
+  void join(const Milestone& at, MetricTally& metrics);
+
+  /// The n-th call of this worker meets the n-th of every other. Returns the bytes of all in worker
+  /// order; a call that was complete before this process started returns what it returned then.
+  std::vector<std::vector<std::byte>> gather(const std::string& name,
+                                             std::span<const std::byte> mine);
+  /// Whether the next `gathers` calls of gather() were complete when this process connected.
+  bool are_over(uint64_t gathers) const { return gathers_ + gathers <= standing_.gather; }
+  /// Skips gathers that are complete, if nobody needs their results.
+  void skip(uint64_t gathers) { gathers_ += gathers; }
+
+  /// This worker's share of the files, perhaps none. If there are fewer files than ranks, ranks
+  /// share the batches of all files instead.
+  std::vector<std::string> share(std::vector<std::string> all);
+  /// A queue of these files, from which workers take as they get free until every file is trained;
+  /// see job_files.h. `epoch` returns the current epoch, from 1.
+  std::shared_ptr<SharedFiles> queue(std::vector<std::string> all, ps::Stealing stealing,
+                                     std::function<int()> epoch);
+  /// This process' share of the batches of its files.
+  Share batches() const { return batches_; }
+  /// Which epochs were trained without which workers and files; "": none.
+  std::string untrained() const;
+
+ private:
+  void find_standing();
+  bool connected() const { return client_ != nullptr || group_ != nullptr; }
+
+  Env& env_;
+  const Role role_;
+  const JobOptions options_;
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<ps::Client> client_;
+  std::shared_ptr<comm::Group> group_;
+  ps::verbs::Standing::Result standing_;
+  Trained trained_;
+  uint64_t gathers_ = 0;  // so far
+  Share batches_;
+  std::vector<std::string> dealt_;  // files, to all workers
+  bool queued_ = false;             // files are, instead
+};
+
+/// What happens to batches that an earlier incarnation of this worker has pushed ("are computed and
+/// not pushed"), and what this mode loses with a process.
+std::string replay_text(const Strategy& strategy);
+
+/// Plan, then wires, then a trainer over them, which reports its progress to the launcher.
+std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptions options);
+
+/// Serves this process' role until all workers have left, or until SIGTERM or SIGINT. A restarted
+/// server starts from the newest save of its job instead of options.before, and throws IoError if
+/// there is none: fresh values in the middle of training would be worse than no job.
+void serve(const Job& job, const ps::Placement& placement, ServeOptions options);
+
+}  // namespace argosy

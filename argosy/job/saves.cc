@@ -1,0 +1,85 @@
+#include "argosy/job/saves.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <vector>
+
+#include "argosy/base/error.h"
+#include "argosy/train/checkpoint.h"
+
+namespace argosy {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string manifest_of(const std::string& folder) { return folder + "/persistables.argosy"; }
+
+std::string read_text(Env& env, const std::string& path) {
+  const std::vector<std::byte> bytes = env.read_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::string epoch_folder(const std::string& folder, int64_t epoch) {
+  return folder + "/" + std::to_string(epoch);
+}
+
+bool is_save(Env& env, const std::string& folder) { return env.file_exists(manifest_of(folder)); }
+
+std::optional<Save> newest_save(Env& env, const std::string& folder) {
+  std::vector<std::string> saves;
+  const std::string within = folder + "/checkpoint";
+  if (is_save(env, within)) saves.push_back(within);
+  for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
+    saves.push_back(epoch_folder(folder, epoch));
+  // By time: later epochs of an earlier run may be there as well.
+  std::optional<Save> newest;
+  for (const std::string& save : saves) {
+    const auto written = fs::last_write_time(manifest_of(save));
+    if (!newest || written >= newest->written) newest = {save, written};
+  }
+  return newest;
+}
+
+SaveNotes::SaveNotes(Env& env, const std::string& folder, const std::string& process)
+    : env_(env), folder_(folder), path_(folder + "/" + process + ".running") {}
+
+void SaveNotes::begin() {
+  if (folder_.empty()) return;
+  const Lock lock(mutex_);
+  env_.make_directories(folder_);
+  write_file_atomically(env_, path_, {});
+}
+
+void SaveNotes::add(const std::string& folder, uint64_t generation) {
+  if (folder_.empty()) return;
+  const Lock lock(mutex_);
+  std::string text = env_.file_exists(path_) ? read_text(env_, path_) : "";
+  text += fmt::format("save {} {}\n", generation, folder);
+  write_file_atomically(env_, path_, std::as_bytes(std::span(text)));
+}
+
+void SaveNotes::remove() {
+  if (folder_.empty()) return;
+  const Lock lock(mutex_);
+  env_.remove_file(path_);
+}
+
+std::optional<Save> SaveNotes::newest() const {
+  if (folder_.empty()) return std::nullopt;
+  const Lock lock(mutex_);
+  if (!env_.file_exists(path_)) return std::nullopt;
+  std::istringstream lines(read_text(env_, path_));
+  std::optional<Save> newest;
+  std::string word, folder;
+  for (uint64_t generation = 0; lines >> word >> generation >> std::ws;) {
+    std::getline(lines, folder);
+    if (checkpoint_generation(env_, folder) == generation)
+      newest = {folder, fs::last_write_time(manifest_of(folder))};
+  }
+  return newest;
+}
+
+}  // namespace argosy

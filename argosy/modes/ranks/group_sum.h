@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "argosy/comm/group.h"
+#include "argosy/graph/sum_over_ranks.h"
+
+namespace argosy {
+
+/// Sums over the ranks of a group, for ops of a program. It has a call sequence of its own, so that
+/// calls of the group may be in progress meanwhile. Every rank of the group makes one.
+class GroupSumOverRanks final : public SumOverRanks {
+ public:
+  explicit GroupSumOverRanks(comm::Group& group);
+  void add_up(std::span<double> numbers) override { group_->all_reduce(numbers); }
+
+  /// Takes part in the sums of one run with zeros: this rank has no batch.
+  void add_nothing(std::span<const size_t> sizes);
+
+ private:
+  const std::unique_ptr<comm::Group> group_;
+};
+
+}  // namespace argosy

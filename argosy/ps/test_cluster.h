@@ -1,0 +1,224 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "argosy/net/simulation.h"
+#include "argosy/ps/client.h"
+#include "argosy/ps/server.h"
+
+/// Servers and workers on a simulated network, from one seed.
+namespace argosy::ps {
+
+constexpr size_t kClusterDim = 2;
+constexpr Key kShared = 1000;  // pushed by everyone
+constexpr size_t kClusterParameter = 40;
+
+/// A parameter and a table whose values are sums of what was pushed: the rule add, from zeros.
+inline Placement cluster_placement(uint32_t servers, const std::string& store) {
+  ParameterSpec parameter{
+      .name = "w", .elements = kClusterParameter, .rule = "add", .learning_rate = "1"};
+  TableSpec rows{
+      .name = "rows", .dim = kClusterDim, .rule = "add", .learning_rate = "1", .store = store};
+  return place({parameter}, {rows}, {0}, servers, {.min_block = 8});
+}
+
+struct ClusterSpec {
+  uint32_t servers = 2, workers = 3;
+  int steps = 20;
+  bool sync = false;
+  Faults faults = {};
+  std::string store = "memory";  // of the rows
+};
+
+/// A worker that pushes ones, step by step, with the pull of the next step in the same exchange.
+class SimulatedWorker {
+ public:
+  SimulatedWorker(Simulation& simulation, const Placement& placement, uint32_t number,
+                  const ClusterSpec& spec)
+      : number_(number), spec_(spec), host_("worker" + std::to_string(number)) {
+    ClientOptions options{.servers = {}, .worker = number, .workers = spec.workers};
+    for (uint32_t s = 0; s < spec.servers; ++s)
+      options.servers.push_back({"server" + std::to_string(s), 1});
+    client_ = Client::make(simulation.host_env(host_), simulation.host(host_), placement,
+                           std::move(options));
+    pull(nullptr);
+  }
+
+  bool finished() const { return left_ == spec_.servers || crashed_ || error_ != nullptr; }
+  bool crashed() const { return crashed_; }
+  int acknowledged() const { return acknowledged_; }
+  int sent() const { return sent_; }
+  const std::string& host() const { return host_; }
+  std::exception_ptr error() const { return error_; }
+  void crash() {
+    crashed_ = true;
+    client_.reset();
+  }
+  Client& client() { return *client_; }
+
+ private:
+  /// Pulls the rows for the next step, with the push of the one before.
+  void pull(std::shared_ptr<KeyLists> before) {
+    auto exchange = std::make_shared<Exchange>();
+    if (before != nullptr) {
+      exchange->pushes.push_back({before, {ones_}});
+      exchange->dense.emplace_back(parameter_ones_);
+      exchange->ends_step = true;
+      ++sent_;
+    }
+    const bool last = sent_ == spec_.steps;
+    if (!last) {
+      exchange->lists = std::make_shared<KeyLists>(client_->placement(), keys_);
+      exchange->rows.emplace_back(rows_);
+      exchange->parameters.emplace_back(parameter_);
+    }
+    exchange->done = [this, exchange = exchange.get(), pushed = before != nullptr,
+                      last](std::exception_ptr error) {
+      if (error != nullptr) {
+        error_ = error;
+        return;
+      }
+      if (pushed) ++acknowledged_;
+      if (last) return leave();
+      pull(exchange->lists);
+    };
+    client_->exchange(std::move(exchange));
+  }
+
+  void leave() {
+    for (uint32_t server = 0; server < spec_.servers; ++server)
+      client_->ask(server, request_of(verbs::Leave{}), [this](std::exception_ptr error, auto) {
+        if (error != nullptr) error_ = error;
+        ++left_;
+      });
+  }
+
+  uint32_t number_;
+  ClusterSpec spec_;
+  std::string host_;
+  std::vector<std::vector<Key>> keys_{{number_, kShared, 7 + number_ * 5}};
+  std::vector<float> ones_ = std::vector<float>(3 * kClusterDim, 1.0F), rows_ = ones_;
+  std::vector<float> parameter_ones_ = std::vector<float>(kClusterParameter, 1.0F),
+                     parameter_ = parameter_ones_;
+  int sent_ = 0, acknowledged_ = 0;
+  uint32_t left_ = 0;
+  bool crashed_ = false;
+  std::exception_ptr error_;
+  std::shared_ptr<Client> client_;
+};
+
+inline float row_value(Server& server, Key key) {
+  return peek(server.shard().table(0), std::vector<Key>{key})[0];
+}
+
+class Cluster {
+ public:
+  Cluster(uint64_t seed, const ClusterSpec& spec)
+      : spec_(spec),
+        simulation_(seed, spec.faults),
+        placement_(cluster_placement(spec.servers, spec.store)) {
+    for (uint32_t i = 0; i < spec.servers; ++i) {
+      const std::string host = "server" + std::to_string(i);
+      servers_.push_back(
+          Server::make(simulation_.host_env(host), placement_,
+                       {.index = i,
+                        .workers = spec.workers,
+                        .sync = spec.sync,
+                        .limits = {.grace = std::chrono::seconds(20)},
+                        .log = [this](const std::string& line) { log_ += line + "\n"; }}));
+      simulation_.host(host).listen({host, 1}, servers_.back()->acceptor());
+    }
+    for (uint32_t i = 0; i < spec.workers; ++i)
+      workers_.push_back(std::make_unique<SimulatedWorker>(simulation_, placement_, i, spec));
+  }
+
+  bool run(Env::Duration limit = std::chrono::minutes(30)) {
+    return simulation_.run_until(
+        [&] {
+          return std::ranges::all_of(workers_, [](const auto& w) { return w->finished(); }) &&
+                 std::ranges::all_of(servers_, [](const auto& s) { return s->done(); });
+        },
+        limit);
+  }
+  void crash(uint32_t worker, Env::Duration after) {
+    simulation_.env().schedule(after, [this, worker] {
+      if (workers_[worker]->finished()) return;
+      workers_[worker]->crash();
+      simulation_.crash(workers_[worker]->host());
+    });
+  }
+
+  /// The sum of a key's first weight over all servers: exactly one holds it.
+  float value(Key key) { return row_value(*servers_[placement_.server_of(key)], key); }
+  SimulatedWorker& worker(uint32_t i) { return *workers_[i]; }
+  Server& server(uint32_t i) { return *servers_[i]; }
+  const std::string& log() const { return log_; }
+
+ private:
+  ClusterSpec spec_;
+  Simulation simulation_;
+  Placement placement_;
+  std::string log_;
+  std::vector<std::shared_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers_;
+};
+
+/// A bad network, and in two of three runs a worker that dies.
+inline void expect_exact_sums(uint64_t seed, const std::string& store = "memory") {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const bool sync = seed % 2 == 0;
+  const uint32_t workers = sync ? 4 : 3;  // means over 4 are exact
+  Cluster cluster(seed, {.servers = 1 + static_cast<uint32_t>(seed % 3),
+                         .workers = workers,
+                         .steps = 15,
+                         .sync = sync,
+                         .faults = {.drop = 0.02,
+                                    .duplicate = 0.03,
+                                    .reorder = 0.05,
+                                    .truncate = 0.002,
+                                    .flip = 0.002,
+                                    .cut = 0.005,
+                                    .min_delay = std::chrono::microseconds(50),
+                                    .max_delay = std::chrono::milliseconds(20)},
+                         .store = store});
+  const bool dies = seed % 3 != 0;
+  if (dies)
+    cluster.crash(static_cast<uint32_t>(seed % workers),
+                  std::chrono::milliseconds(1) * (seed * 37 % 900));
+  ASSERT_TRUE(cluster.run()) << cluster.log();
+  float total = 0;
+  for (uint32_t w = 0; w < workers; ++w) {
+    SimulatedWorker& worker = cluster.worker(w);
+    if (!worker.crashed()) {
+      ASSERT_EQ(worker.error(), nullptr) << cluster.log();
+      EXPECT_EQ(worker.acknowledged(), 15);
+    }
+    if (sync) continue;
+    const float arrived = cluster.value(w);
+    total += arrived;
+    EXPECT_GE(arrived, static_cast<float>(worker.acknowledged()));
+    EXPECT_LE(arrived, static_cast<float>(worker.sent()));
+    if (!worker.crashed()) {
+      EXPECT_EQ(arrived, 15.0F);
+    }
+  }
+  // Every server takes a push whole: the shared row counts what the workers' own rows count,
+  // where all of them live on one server.
+  if (!sync && seed % 3 == 0) {
+    EXPECT_EQ(cluster.value(kShared), total);
+  }
+  if (sync) {
+    // The mean of ones over those that took part in a step is one, whoever they were.
+    EXPECT_GE(cluster.value(kShared), 15.0F);
+    EXPECT_EQ(cluster.value(kShared), std::round(cluster.value(kShared)));
+  }
+}
+
+}  // namespace argosy::ps

@@ -1,0 +1,14 @@
+#include "argosy/ps/server.h"
+
+namespace argosy::ps::verbs {
+
+Verb write_parameters() {
+  return make_verb<WriteParameters>(Takes::moments,
+                                    [](Server& server, const Asker&, const WriteParameters& verb) {
+                                      server.shard().set_parameters(verb.values);
+                                      server.set_step(verb.step);
+                                      return Done{};
+                                    });
+}
+
+}  // namespace argosy::ps::verbs

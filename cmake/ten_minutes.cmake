@@ -1,0 +1,21 @@
+# docs/ten-minutes.md has a table of what a batch calls, `FILE: FUNCTION` by row. These files are compiled once more
+# here, so that their functions say when they are called, and stand in the test's program for those of the library.
+set(page docs/ten-minutes.md)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
+file(STRINGS ${page} rows REGEX "`argosy/[a-z_/]+\\.cc: ")
+set(files "")
+foreach(row IN LISTS rows)
+  string(REGEX MATCH "argosy/[a-z_/]+\\.cc" file "${row}")
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${file})
+    message(FATAL_ERROR "${page}: there is no ${file}")
+  endif()
+  list(APPEND files ${file})
+endforeach()
+list(REMOVE_DUPLICATES files)
+add_library(traced_batch OBJECT ${files})
+target_link_libraries(traced_batch PRIVATE argosy_flags)
+target_compile_options(traced_batch PRIVATE -g -finstrument-functions
+  $<$<CXX_COMPILER_ID:GNU>:-finstrument-functions-exclude-file-list=/usr/>)
+set_target_properties(traced_batch PROPERTIES ARGOSY_IS_TEST ON)
+target_sources(ten_minutes_test PRIVATE $<TARGET_OBJECTS:traced_batch>)
+target_link_libraries(ten_minutes_test PRIVATE ${CMAKE_DL_LIBS})
