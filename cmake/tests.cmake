@@ -8,18 +8,15 @@ function(argosy_test name)
   target_link_libraries(${name} PRIVATE argosy GTest::gtest_main fmt::fmt)
   target_compile_definitions(${name} PRIVATE ARGOSY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ARGOSY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if("${ARGN}" MATCHES "/tests/e2e/")
-    # Jobs wait more than they compute: they begin first, beside what computes. What starts them computes nothing.
-    set(cost 50)
+  # What tests call is optimised, they themselves are not worth the compiler's time. Without inlining g++ 12 misreads
+  # the operator new that allocations_test has.
+  if(NOT name STREQUAL "allocations_test")
     set_target_properties(${name} PROPERTIES ARGOSY_LEVEL 0)
-    argosy_precompile(${name} chaos_test <gtest/gtest.h>)
-  else()
-    set(cost 1)
-    # With less inlining g++ 12 misreads the operator new that allocations_test has.
-    if(NOT name STREQUAL "allocations_test")
-      set_target_properties(${name} PROPERTIES ARGOSY_LEVEL 1)
-      argosy_precompile(${name} base_test <gtest/gtest.h>)
-    endif()
+    argosy_precompile(${name} base_test <gtest/gtest.h>)
+  endif()
+  set(cost 1)
+  if("${ARGN}" MATCHES "/tests/e2e/")
+    set(cost 50)  # jobs wait more than they compute: they begin first, beside what computes
   endif()
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 COST ${cost})
 endfunction()
