@@ -6,7 +6,7 @@ SOAK_KILLS ?= 100
 SOAK_RANK_KILLS ?= 50
 
 # Tests wait for processes as much as they compute.
-ctest = ctest --output-on-failure -j3 --test-dir
+ctest = ctest --output-on-failure -j3 $(CTEST_ARGS) --test-dir
 build = cmake --build $(1) -j $(JOBS) $(if $(2),--target $(2))
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)

@@ -244,7 +244,8 @@ INSTANTIATE_TEST_SUITE_P(All, Circles, testing::Values("shm", "tcp", "hierarchic
 
 class LongWaits : public testing::TestWithParam<std::string> {};
 
-/// Only the second call is held up for certain: in the first one, any rank may be late on a busy machine.
+/// Only the second call is held up for certain: in the first one, any rank may be late on a busy
+/// machine.
 TEST_P(LongWaits, NameWhoHoldsThemUp) {
   RankLog log;
   on_group(
@@ -253,8 +254,9 @@ TEST_P(LongWaits, NameWhoHoldsThemUp) {
         std::vector<float> data(100'000);
         group.all_reduce<float>(data);
         if (group.rank() == 2) {
-          EXPECT_TRUE(log.await({"rank 0 has been in all_reduce 2", "rank 1 has been in all_reduce 2",
-                                 ": it waits for rank 2 (127.0.0."}))
+          EXPECT_TRUE(
+              log.await({"rank 0 has been in all_reduce 2", "rank 1 has been in all_reduce 2",
+                         ": it waits for rank 2 (127.0.0."}))
               << log.text();
         }
         group.all_reduce<float>(data);
