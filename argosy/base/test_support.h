@@ -24,6 +24,10 @@ std::string message_of(F f) {
   return "nothing was thrown";
 }
 
+inline bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 /// Compares with tests/golden/NAME; ARGOSY_UPDATE_GOLDEN=1 writes it instead.
 inline void expect_golden(const std::string& name, const std::string& actual) {
   const std::string path = std::string(ARGOSY_SOURCE_DIR) + "/tests/golden/" + name;

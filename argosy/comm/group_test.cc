@@ -32,10 +32,6 @@ std::vector<std::string> messages(const std::string& backend, int ranks,
   return all;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 class Groups : public testing::TestWithParam<std::string> {
  protected:
   /// Rank 0 and the others make these calls: all must end, with both of them shown.

@@ -14,10 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// A port that is free now.
 Endpoint free_endpoint() {
   const Descriptor socket = bind_to({"127.0.0.1", 0});

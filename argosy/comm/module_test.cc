@@ -19,10 +19,6 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Why a module cannot be tried here; "": it can.
 std::string obstacle(const std::string& name) {
   if (launched_test()) return "for the process that starts the others";

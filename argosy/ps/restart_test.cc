@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/net/simulation.h"
 #include "argosy/ps/client.h"
 #include "argosy/ps/server.h"
@@ -378,10 +379,6 @@ class Stage {
   const Placement placement_;
   std::vector<std::shared_ptr<Server>> servers_;
 };
-
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
 
 verbs::Milestone at(uint64_t number, const std::string& bytes = "") {
   return {number, "a place", bytes_of_text(bytes)};
