@@ -45,7 +45,7 @@ FedByName batch() {
           {"label", {.values = Tensor::of<float>({3, 1}, {0, 1, 0})}}};
 }
 
-struct Job {
+struct ScriptRun {
   Script script;
   ReplayedModel recorded = as_model(script.forward);
   std::unique_ptr<Env> env = real_env();
@@ -59,7 +59,7 @@ struct Job {
 };
 
 TEST(Session, TrainsOnArrays) {
-  Job run;
+  ScriptRun run;
   const float first = run.loss(Purpose::inference), again = run.loss(Purpose::inference);
   EXPECT_EQ(first, again) << "inference changes nothing";
   run.loss(Purpose::training);
@@ -69,7 +69,7 @@ TEST(Session, TrainsOnArrays) {
 }
 
 TEST(Session, HandsOutAnyVariable) {
-  Job run;
+  ScriptRun run;
   run.loss(Purpose::training);
   const std::array fetch{run.now(run.script.logit), run.now(run.script.embedded),
                          run.now(run.script.logit)};
@@ -112,7 +112,7 @@ TEST(Session, EvaluatesAProgramWithoutALoss) {
 }
 
 TEST(Session, SaysWhatIsMissingOrDoesNotFit) {
-  Job run;
+  ScriptRun run;
   const auto refused = [&](FedByName feeds) {
     return message_of<ConfigError>(
         [&] { run.session.run(feeds, std::array{run.now(run.script.loss)}, Purpose::training); });
@@ -132,7 +132,7 @@ TEST(Session, SaysWhatIsMissingOrDoesNotFit) {
 }
 
 TEST(Trainer, ComputesWithFewerThreadsThanItHas) {
-  Job run;
+  ScriptRun run;
   EXPECT_THROW(run.trainer.set_threads(2), ConfigError);
   run.trainer.set_threads(1);
 }
