@@ -247,7 +247,7 @@ std::string replay_text(const Strategy& strategy) {
 
 std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptions options) {
   if (job.shared())
-    options.report =
+    options.observer =
         std::make_shared<ProgressReport>(job.env(), job.role().index, report_descriptor());
   auto recorded = std::make_unique<RecordedModel>(record(model, options));
   const Wires wires = job.connect(recorded->plan, options.strategy);

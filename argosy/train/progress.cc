@@ -57,7 +57,6 @@ ProgressLine::ProgressLine(Env& env, std::FILE* out)
       next_(env.now() + kTerminalPeriod) {}
 
 void ProgressLine::show(const Progress& progress) {
-  if (!due()) return;
   next_ = env_.now() + (terminal_ ? Env::Duration(kTerminalPeriod) : Env::Duration(kPlainPeriod));
   const std::string line = format_progress(progress);
   if (terminal_) {
@@ -77,7 +76,7 @@ void ProgressLine::finish_epoch(const Progress& progress, const std::string& not
   std::fflush(out_);
 }
 
-void ProgressReport::write(const Progress& progress) {
+void ProgressReport::show(const Progress& progress) {
   constexpr auto kPeriod = std::chrono::milliseconds(200);
   next_ = env_.now() + kPeriod;
   std::string line = fmt::format("worker={} epoch={} epochs={} step={} samples={} seconds={:.3f}",

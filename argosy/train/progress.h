@@ -34,14 +34,22 @@ struct Progress {
 /// "epoch 2/5  step 400/937  loss 0.2345  acc 0.9310  61,234 samples/s  eta 12s"
 std::string format_progress(const Progress& progress);
 
+/// Watches how far a training is. Asked after each step, by one thread at a time.
+class ProgressObserver {
+ public:
+  virtual ~ProgressObserver() = default;
+  /// Whether to show this step. What it throws ends the training.
+  virtual bool due() = 0;
+  virtual void show(const Progress& progress) = 0;
+};
+
 /// Shows progress in place on a terminal, a few times a second; as a plain line now and then
 /// where the output is a file or a pipe.
-class ProgressLine {
+class ProgressLine final : public ProgressObserver {
  public:
   ProgressLine(Env& env, std::FILE* out);
-  /// Whether it is time to show something.
-  bool due() const { return env_.now() >= next_; }
-  void show(const Progress& progress);
+  bool due() override { return env_.now() >= next_; }
+  void show(const Progress& progress) override;
   /// Always a line of its own.
   void finish_epoch(const Progress& progress, const std::string& note);
 
@@ -55,12 +63,12 @@ class ProgressLine {
 
 /// Reports to a launcher how far this worker is, a few times a second, by lines as
 /// launch/progress_view.h reads them.
-class ProgressReport {
+class ProgressReport final : public ProgressObserver {
  public:
   /// `fd` stays open; below 0: nobody asks.
   ProgressReport(Env& env, int worker, int fd) : env_(env), worker_(worker), fd_(fd) {}
-  bool due() const { return fd_ >= 0 && env_.now() >= next_; }
-  void write(const Progress& progress);
+  bool due() override { return fd_ >= 0 && env_.now() >= next_; }
+  void show(const Progress& progress) override;
 
  private:
   Env& env_;

@@ -35,8 +35,7 @@ Progress train_from_dataset(Trainer& trainer, Dataset& data, const FetchOptions&
     }
     return Next::go_on;
   };
-  fit.progress_due = options.progress_due;
-  fit.on_progress = options.on_progress;
+  fit.observers = options.observers;
   Progress last = trainer.fit(data, fit);
   for (const std::string& note : data.notes()) print(note);
   if (options.debug)

@@ -15,9 +15,7 @@ struct FetchOptions {
   bool debug = false;                        // also say how long reading and computing took
   /// Takes each line; none: standard output.
   std::function<void(const std::string&)> print = {};
-  /// As FitOptions has them: the first is asked after each step, and what it throws ends the pass.
-  std::function<bool()> progress_due = {};
-  std::function<void(const Progress&)> on_progress = {};
+  std::vector<ProgressObserver*> observers = {};
 };
 
 /// One pass over the data, as Executor.train_from_dataset of Paddle: prints the fetched metrics

@@ -172,9 +172,9 @@ void Trainer::end_step(size_t instances) {
   ++stepped_.step;
   stepped_.samples += instances;
   activity_.end_step(stepped_.epoch, stepped_.step, instances);
-  if (options_.report == nullptr || !options_.report->due()) return;
+  if (options_.observer == nullptr || !options_.observer->due()) return;
   stepped_.seconds = std::chrono::duration<double>(env_.now() - stepping_since_).count();
-  options_.report->write(stepped_);
+  options_.observer->show(stepped_);
 }
 
 Trained Trainer::count_batch() {

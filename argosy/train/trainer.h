@@ -58,8 +58,8 @@ struct TrainerOptions {
   std::shared_ptr<Metrics> metrics = {};
   /// The device that recorded programs run on (Executor::Options); none: the processor.
   int device = Executor::kNoDevice;
-  /// Where to report progress after steps; null: nowhere.
-  std::shared_ptr<ProgressReport> report = {};
+  /// Watches every pass and single step; null: nobody.
+  std::shared_ptr<ProgressObserver> observer = {};
 };
 
 /// A model recorded as a program, with its metrics and predictions. A server needs the plan only.
@@ -94,9 +94,7 @@ struct FitOptions {
   uint64_t checkpoint_every = 0;
   /// After each epoch, with the means over the epoch and over the test set.
   std::function<Next(const Progress&, const std::vector<Metric>& test)> on_epoch = {};
-  /// Called after a step where progress_due says so.
-  std::function<void(const Progress&)> on_progress = {};
-  std::function<bool()> progress_due = {};
+  std::vector<ProgressObserver*> observers = {};  // of this fit()
   /// Merges the metrics of all workers at the end of an epoch; Progress::samples follows.
   std::function<void(MetricTally&)> join = {};
   std::FILE* show = stdout;  // where progress goes; null: nowhere

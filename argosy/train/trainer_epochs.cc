@@ -41,7 +41,7 @@ struct Trainer::Epoch {
       : options(options), metrics(measures) {}
 
   const FitOptions& options;
-  std::optional<ProgressLine>* line = nullptr;
+  std::vector<ProgressObserver*> observers, due;  // due: after the present step
   Env::Time start;
   Mutex mutex;  // locked where several threads compute
   Progress progress GUARDED_BY(mutex);
@@ -65,14 +65,12 @@ void Trainer::after_step(Epoch& epoch, size_t instances) REQUIRES(epoch.mutex) {
   progress.seconds = std::chrono::duration<double>(env_.now() - epoch.start).count();
   const bool tell = epoch.options.on_step &&
                     (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
-  const bool show = epoch.line->has_value() && (*epoch.line)->due();
-  const bool due = epoch.options.progress_due && epoch.options.progress_due();
-  const bool report = options_.report != nullptr && options_.report->due();
-  if (!tell && !show && !due && !report) return;
+  epoch.due.clear();
+  for (ProgressObserver* observer : epoch.observers)
+    if (observer->due()) epoch.due.push_back(observer);
+  if (!tell && epoch.due.empty()) return;
   progress.metrics = epoch.metrics.current();
-  if (due) epoch.options.on_progress(progress);
-  if (report) options_.report->write(progress);
-  if (show) (*epoch.line)->show(progress);
+  for (ProgressObserver* observer : epoch.due) observer->show(progress);
   if (tell && epoch.options.on_step(progress) == Next::stop) epoch.next = Next::stop;
 }
 
@@ -215,7 +213,9 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options)
   check<ConfigError>(options.epochs > 0, "epochs must be positive, got ", options.epochs);
   check<ConfigError>(!options.early_stop || options.test != nullptr, "early_stop needs a test set");
   std::optional<ProgressLine> line;
-  if (options.show != nullptr) line.emplace(env_, options.show);
+  std::vector<ProgressObserver*> observers = options.observers;
+  if (options_.observer != nullptr) observers.push_back(options_.observer.get());
+  if (options.show != nullptr) observers.push_back(&line.emplace(env_, options.show));
   std::optional<Patience> patience;
   if (options.early_stop) patience.emplace(*options.early_stop);
 
@@ -223,7 +223,8 @@ Progress Trainer::fit(Dataset& data, const FitOptions& options)
   Progress last;
   for (int number = resume.epoch; number <= options.epochs; ++number) {
     Epoch epoch(options, recorded_->measures);
-    epoch.line = &line;
+    epoch.observers = observers;
+    epoch.due.reserve(observers.size());
     Progress& progress = epoch.progress;
     progress.epoch = number;
     progress.epochs = options.epochs;

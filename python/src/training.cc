@@ -93,6 +93,29 @@ void set_rows(Training& training, const std::string& table, const std::vector<ui
       .assign(keys, tensor_of(rows, table).as<float>());
 }
 
+/// A progress bar of Python's, moved five times a second; also where Ctrl-C ends the pass.
+class Bar final : public ProgressObserver {
+ public:
+  /// `bar` is called with steps, steps in all, samples and seconds; null: there is none.
+  Bar(PyObject* bar, const StopAsked& stop) : bar_(bar), stop_(stop) {}
+  bool due() override {
+    if (stop_) throw Interrupted();
+    return bar_ != nullptr && Clock::now() - last_ >= std::chrono::milliseconds(200);
+  }
+  void show(const Progress& now) override {
+    last_ = Clock::now();
+    const nb::gil_scoped_acquire gil;
+    const nb::handle call(bar_);
+    call(now.step, now.steps.value_or(0), now.samples, now.seconds);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  PyObject* bar_;
+  const StopAsked& stop_;
+  Clock::time_point last_ = Clock::now();
+};
+
 /// The pass of one data set; lines go to Python's own output, and five times a second how far it
 /// is, where `progress` is not None.
 void train_from_dataset(const std::shared_ptr<Training>& training,
@@ -112,23 +135,12 @@ void train_from_dataset(const std::shared_ptr<Training>& training,
     function(line);
   };
   long_call([=](const StopAsked& stop) {
-    using Clock = std::chrono::steady_clock;
-    FetchOptions shown = fetch;
-    Clock::time_point last = Clock::now();
-    shown.progress_due = [&] {
-      if (stop) throw Interrupted();
-      if (bar == nullptr || Clock::now() - last < std::chrono::milliseconds(200)) return false;
-      last = Clock::now();
-      return true;
-    };
-    shown.on_progress = [&](const Progress& now) {
-      const nb::gil_scoped_acquire gil;
-      const nb::handle show(bar);
-      show(now.step, now.steps.value_or(0), now.samples, now.seconds);
-    };
+    Bar shown(bar, stop);
+    FetchOptions watched = fetch;
+    watched.observers = {&shown};
     Trainer& trainer = training->trainer();
     trainer.set_threads(std::min(threads, trainer.most_threads()));
-    argosy::train_from_dataset(trainer, data->make(trainer.plan().layout), shown);
+    argosy::train_from_dataset(trainer, data->make(trainer.plan().layout), watched);
   });
 }
 
