@@ -9,6 +9,8 @@ std::vector<std::byte> Env::read_file(const std::string& path) {
   return bytes;
 }
 
+uint64_t Env::file_size(const std::string& path) { return open_file(path)->size(); }
+
 void write_file_atomically(Env& env, const std::string& path, std::span<const std::byte> bytes) {
   const std::string beside = path + ".new";
   {

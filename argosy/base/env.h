@@ -49,13 +49,26 @@ class Env {
   virtual uint64_t random() = 0;
 
   virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
+  /// Of its owner alone (mode 0600); throws where there is a file already.
+  virtual std::unique_ptr<WritableFile> create_new_file(const std::string& path) = 0;
   virtual std::unique_ptr<ReadableFile> open_file(const std::string& path) = 0;
   std::vector<std::byte> read_file(const std::string& path);  // all of it
+  uint64_t file_size(const std::string& path);
   virtual bool file_exists(const std::string& path) = 0;
   /// Replaces `to` in one step and makes the change durable.
   virtual void rename_file(const std::string& from, const std::string& to) = 0;
+  /// A second name for a file; throws where `to` is there already. Not durable before
+  /// sync_folder().
+  virtual void link_file(const std::string& from, const std::string& to) = 0;
   virtual void remove_file(const std::string& path) = 0;  // absent is fine
+  /// Cuts a file to `size` bytes, at most those it has; it is on the disk on return.
+  virtual void truncate_file(const std::string& path, uint64_t size) = 0;
   virtual void make_directories(const std::string& path) = 0;
+  /// The names of its files, sorted; folders are left out.
+  virtual std::vector<std::string> list_files(const std::string& folder) = 0;
+  /// Makes names that were created, linked or removed in it durable. The bytes of files are not its
+  /// concern: that is WritableFile::sync.
+  virtual void sync_folder(const std::string& folder) = 0;
 };
 
 /// Writes a whole file so that a crash at any moment leaves either the old or the new one:

@@ -139,6 +139,10 @@ class Simulation::World::HostEnv final : public Env {
     check_up("create", path);
     return world_.disk.create_file(path, name_);
   }
+  std::unique_ptr<WritableFile> create_new_file(const std::string& path) override {
+    check_up("create", path);
+    return world_.disk.create_new_file(path, name_);
+  }
   std::unique_ptr<ReadableFile> open_file(const std::string& path) override {
     return world_.disk.open_file(path);
   }
@@ -147,13 +151,28 @@ class Simulation::World::HostEnv final : public Env {
     check_up("rename to", to);
     world_.disk.rename_file(from, to);
   }
+  void link_file(const std::string& from, const std::string& to) override {
+    check_up("link to", to);
+    world_.disk.link_file(from, to, name_);
+  }
   void remove_file(const std::string& path) override {
     check_up("remove", path);
-    world_.disk.remove_file(path);
+    world_.disk.remove_file(path, name_);
+  }
+  void truncate_file(const std::string& path, uint64_t size) override {
+    check_up("truncate", path);
+    world_.disk.truncate_file(path, size);
   }
   void make_directories(const std::string& path) override {
     check_up("create directory", path);
     world_.disk.make_directories(path);
+  }
+  std::vector<std::string> list_files(const std::string& folder) override {
+    return world_.disk.list_files(folder);
+  }
+  void sync_folder(const std::string& folder) override {
+    check_up("sync", folder);
+    world_.disk.sync_folder(folder);
   }
   void set_down(bool down) { down_ = down; }
 

@@ -54,6 +54,9 @@ class WatchedEnv final : public Env {
   std::unique_ptr<WritableFile> create_file(const std::string& path) override {
     return real_->create_file(path);
   }
+  std::unique_ptr<WritableFile> create_new_file(const std::string& path) override {
+    return real_->create_new_file(path);
+  }
   std::unique_ptr<ReadableFile> open_file(const std::string& path) override {
     return std::make_unique<Watched>(*this, real_->open_file(path));
   }
@@ -61,8 +64,18 @@ class WatchedEnv final : public Env {
   void rename_file(const std::string& from, const std::string& to) override {
     real_->rename_file(from, to);
   }
+  void link_file(const std::string& from, const std::string& to) override {
+    real_->link_file(from, to);
+  }
   void remove_file(const std::string& path) override { real_->remove_file(path); }
+  void truncate_file(const std::string& path, uint64_t size) override {
+    real_->truncate_file(path, size);
+  }
   void make_directories(const std::string& path) override { real_->make_directories(path); }
+  std::vector<std::string> list_files(const std::string& folder) override {
+    return real_->list_files(folder);
+  }
+  void sync_folder(const std::string& folder) override { real_->sync_folder(folder); }
 
  private:
   class Watched final : public ReadableFile {

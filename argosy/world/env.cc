@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
@@ -27,7 +28,8 @@ void check_system(bool ok, const char* what, const std::string& path) {
 /// A file descriptor that closes itself.
 class Fd {
  public:
-  Fd(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+  Fd(const std::string& path, int flags, mode_t mode = 0666)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
     check_system(fd_ >= 0, "open", path);
   }
   ~Fd() { ::close(fd_); }
@@ -41,8 +43,8 @@ class Fd {
 
 class PosixFile final : public WritableFile {
  public:
-  explicit PosixFile(std::string path)
-      : path_(std::move(path)), fd_(path_, O_WRONLY | O_CREAT | O_TRUNC) {}
+  PosixFile(std::string path, int flags, mode_t mode)
+      : path_(std::move(path)), fd_(path_, O_WRONLY | O_CREAT | flags, mode) {}
 
   void append(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
@@ -117,7 +119,11 @@ class RealEnv final : public Env {
   }
 
   std::unique_ptr<WritableFile> create_file(const std::string& path) override {
-    return std::make_unique<PosixFile>(path);
+    return std::make_unique<PosixFile>(path, O_TRUNC, 0666);
+  }
+
+  std::unique_ptr<WritableFile> create_new_file(const std::string& path) override {
+    return std::make_unique<PosixFile>(path, O_EXCL, 0600);
   }
 
   std::unique_ptr<ReadableFile> open_file(const std::string& path) override {
@@ -129,13 +135,42 @@ class RealEnv final : public Env {
   void rename_file(const std::string& from, const std::string& to) override {
     check_system(::rename(from.c_str(), to.c_str()) == 0, "rename to", to);
     const auto parent = std::filesystem::path(to).parent_path();
-    const std::string folder = parent.empty() ? "." : parent.string();
-    const Fd fd(folder, O_RDONLY | O_DIRECTORY);
-    check_system(::fsync(fd.get()) == 0, "sync", folder);
+    sync_folder(parent.empty() ? "." : parent.string());
+  }
+
+  void link_file(const std::string& from, const std::string& to) override {
+    check_system(::link(from.c_str(), to.c_str()) == 0, "link to", to);
   }
 
   void remove_file(const std::string& path) override {
     check_system(::unlink(path.c_str()) == 0 || errno == ENOENT, "remove", path);
+  }
+
+  void truncate_file(const std::string& path, uint64_t size) override {
+    const Fd fd(path, O_WRONLY);
+    struct stat info {};
+    check_system(::fstat(fd.get(), &info) == 0, "stat", path);
+    const auto had = static_cast<uint64_t>(info.st_size);
+    check<IoError>(size <= had, "truncate ", path, " to ", size, " bytes: it has ", had);
+    check_system(::ftruncate(fd.get(), static_cast<off_t>(size)) == 0, "truncate", path);
+    check_system(::fsync(fd.get()) == 0, "sync", path);
+  }
+
+  std::vector<std::string> list_files(const std::string& folder) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    std::filesystem::directory_iterator entries(folder, error);
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+      if (!entries->is_directory(error) && !error) names.push_back(entries->path().filename());
+    }
+    check<IoError>(!error, "list ", folder, ": ", error.message());
+    std::ranges::sort(names);
+    return names;
+  }
+
+  void sync_folder(const std::string& folder) override {
+    const Fd fd(folder, O_RDONLY | O_DIRECTORY);
+    check_system(::fsync(fd.get()) == 0, "sync", folder);
   }
 
   void make_directories(const std::string& path) override {

@@ -68,5 +68,30 @@ TEST_F(EnvTest, FailuresNamePathAndReason) {
   EXPECT_NO_THROW(env_->remove_file(dir_ + "/absent"));
 }
 
+TEST_F(EnvTest, ANewFileIsItsOwnersAloneAndNeverReplacesOne) {
+  const std::string path = dir_ + "/log";
+  env_->create_new_file(path)->append(bytes("first"));
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(path).permissions(), perms::owner_read | perms::owner_write);
+  EXPECT_THROW(env_->create_new_file(path), IoError);
+  EXPECT_EQ(env_->file_size(path), 5U);
+}
+
+TEST_F(EnvTest, FilesAreListedLinkedAndCut) {
+  const std::string path = dir_ + "/b";
+  const auto file = env_->create_file(path);
+  file->append(bytes("0123456789"));
+  env_->link_file(path, dir_ + "/a");
+  EXPECT_THROW(env_->link_file(path, dir_ + "/a"), IoError);
+  env_->make_directories(dir_ + "/folder");
+  env_->sync_folder(dir_);
+  EXPECT_EQ(env_->list_files(dir_), (std::vector<std::string>{"a", "b"}));
+  env_->truncate_file(path, 4);
+  EXPECT_EQ(env_->file_size(dir_ + "/a"), 4U);
+  EXPECT_THROW(env_->truncate_file(path, 5), IoError);
+  EXPECT_THROW(env_->list_files(dir_ + "/absent"), IoError);
+  EXPECT_THROW(env_->sync_folder(dir_ + "/absent"), IoError);
+}
+
 }  // namespace
 }  // namespace argosy

@@ -41,13 +41,20 @@ class MemoryEnv final : public Env {
   std::unique_ptr<WritableFile> create_file(const std::string&) override {
     return std::make_unique<File>(content_);
   }
+  std::unique_ptr<WritableFile> create_new_file(const std::string& path) override {
+    return create_file(path);
+  }
   std::unique_ptr<ReadableFile> open_file(const std::string&) override {
     return std::make_unique<Opened>(content_);
   }
   bool file_exists(const std::string&) override { return true; }
   void rename_file(const std::string&, const std::string&) override {}
+  void link_file(const std::string&, const std::string&) override {}
   void remove_file(const std::string&) override {}
+  void truncate_file(const std::string&, uint64_t size) override { content_.resize(size); }
   void make_directories(const std::string&) override {}
+  std::vector<std::string> list_files(const std::string&) override { return {}; }
+  void sync_folder(const std::string&) override {}
 
  private:
   class File final : public WritableFile {
