@@ -20,6 +20,7 @@ LAYERS = {
     "tensor": "base",
     "world": "base",
     "net": "world base",
+    "log": "world base",
     "watch": "base",
     "device": "tensor base",
     "graph": "tensor device base",
