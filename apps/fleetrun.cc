@@ -168,6 +168,19 @@ void add_run_flags(CLI::App& app, launch::Flags& flags) {
       ->envname("PADDLE_MAX_RESTART")
       ->capture_default_str()
       ->group(group);
+  app.add_option(
+         "--durability", flags.durability,
+         "what servers have answered survives: none, journal (kill -9 of a server) or fsync "
+         "(the machine going down); with --max_restart journal, else none")
+      ->envname("ARGOSY_DURABILITY")
+      ->type_name("LEVEL")
+      ->group(group);
+  app.add_option("--log_path", flags.log_path,
+                 "folder of the servers' journals, on a disk of their own if there is one; with "
+                 "--max_restart below --log_dir")
+      ->envname("ARGOSY_LOG_PATH")
+      ->type_name("FOLDER")
+      ->group(group);
   app.add_option("--grace", flags.grace, "between asking a process to end and killing it")
       ->type_name("SECONDS")
       ->capture_default_str()

@@ -26,7 +26,7 @@ LAYERS = {
     "graph": "tensor device base",
     "data": "tensor world base",
     "samples": "data tensor base",
-    "ps": "net device watch world base",
+    "ps": "log net device watch world base",
     "comm": "net device world base",
     "launch": "doctor net watch world base",
     "doctor": "net watch world base",

@@ -254,20 +254,44 @@ std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptio
   return std::make_unique<Trainer>(job.env(), std::move(recorded), wires, std::move(options));
 }
 
+namespace {
+
+/// Where a server's journal is, if it has one.
+std::optional<ps::JournalOptions> journal_of(const Job& job) {
+  const Role& role = job.role();
+  const JobOptions& options = job.options();
+  const std::string& said = options.durability.empty() ? role.durability : options.durability;
+  const std::string& path = options.log_path.empty() ? role.log_path : options.log_path;
+  const std::string& folder = path.empty() ? role.notes : path;
+  if (folder.empty()) {
+    check<ConfigError>(said.empty() || said == "none", "durability is ", said,
+                       ", but there is no folder for the journals: give --log_path");
+    return std::nullopt;
+  }
+  const Durability durability = ps::parse_durability(said.empty() ? "journal" : said);
+  if (durability == Durability::none) return std::nullopt;
+  return ps::JournalOptions{.folder = fmt::format("{}/journal/server-{}", folder, role.index),
+                            .durability = durability,
+                            .recover = role.restarts > 0};
+}
+
+}  // namespace
+
 void serve(const Job& job, const ps::Placement& placement, ServeOptions options) {
   const Role& role = job.role();
   const std::string& folder = job.options().saves.empty() ? role.notes : job.options().saves;
   SaveNotes notes(job.env(), folder, fmt::format("server-{}", role.index));
   std::optional<Comeback> from;
-  if (role.restarts > 0)
-    from = find_comeback(job, notes);
-  else
+  options.journal = journal_of(job);
+  if (role.restarts == 0)
     notes.begin();
+  else if (!options.journal)
+    from = find_comeback(job, notes);
   std::optional<StatusReport> report;
   options.before = [&, given = std::move(options.before)](ps::Server& server) {
     if (from)
       come_back(job, *from, placement, server);
-    else if (given)
+    else if (given && !(options.journal && options.journal->recover))
       given(server);
     report.emplace(report_descriptor(),
                    look_at_server(job.env(), role.index, server.weak_from_this()));

@@ -43,6 +43,8 @@ struct JobOptions {
   /// saves there, otherwise in Role::notes.
   std::string saves = {};
   bool resume = false;  // saves of an earlier job in that folder count too
+  /// Of a server, instead of what its role says.
+  std::string durability = {}, log_path = {};
   std::FILE* out = stdout;
 };
 
@@ -139,8 +141,9 @@ std::string replay_text(const Strategy& strategy);
 std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptions options);
 
 /// Serves this process' role until all workers have left, or until SIGTERM or SIGINT. A restarted
-/// server starts from the newest save of its job instead of options.before, and throws IoError if
-/// there is none: fresh values in the middle of training would be worse than no job.
+/// server goes on from its journal. Without one it starts from the newest save of its job instead
+/// of options.before, and throws IoError if there is none: fresh values in the middle of training
+/// would be worse than no job.
 void serve(const Job& job, const ps::Placement& placement, ServeOptions options);
 
 }  // namespace argosy

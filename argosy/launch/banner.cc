@@ -98,6 +98,8 @@ std::string configuration_text(const Flags& flags) {
   add("job_id", flags.job_id, defaults.job_id);
   add("log_level", flags.log_level, defaults.log_level);
   add("max_restart", flags.max_restart, defaults.max_restart);
+  add("durability", flags.durability, defaults.durability);
+  add("log_path", flags.log_path, defaults.log_path);
   add("timeout", flags.timeout, defaults.timeout);
   add("grace", flags.grace, defaults.grace);
   add_number("nproc_per_node", flags.nproc_per_node);

@@ -203,6 +203,9 @@ void check_values(const Flags& flags) {
                      flags.job_id.size(), " bytes, expected 1 to ", kLongestId);
   check<ConfigError>(flags.max_restart >= 0, "--max_restart is ", flags.max_restart,
                      ", expected a number of at least 0");
+  constexpr std::array kDurabilities = {"", "none", "journal", "fsync"};
+  check<ConfigError>(std::ranges::find(kDurabilities, flags.durability) != kDurabilities.end(),
+                     "--durability is '", flags.durability, "', expected none, journal or fsync");
   check_port(flags.http_port, "--http_port");
   check_port(flags.start_port, "--start_port");
   constexpr std::array kLevels = {"DEBUG", "INFO", "WARNING", "ERROR"};
@@ -400,6 +403,8 @@ Job make_job(const Flags& typed, const Machine& machine) {
   job.env = read_env(flags.env);
   job.command = flags.command;
   job.max_restart = flags.max_restart;
+  job.durability = flags.durability;
+  job.log_path = flags.log_path;
   job.grace = std::chrono::milliseconds(std::llround(flags.grace * 1000));
   job.tolerance =
       tolerance_from_env([&](const std::string& name) { return machine.variable(name); });

@@ -155,6 +155,8 @@ const std::vector<std::string> kUnset = {"http_proxy",
                                          "ARGOSY_RESTART",
                                          "ARGOSY_AWAY",
                                          "ARGOSY_NOTES",
+                                         "ARGOSY_DURABILITY",
+                                         "ARGOSY_LOG_PATH",
                                          "TRAINING_ROLE",
                                          "PADDLE_TRAINING_ROLE",
                                          "PADDLE_TRAINER_ID",
@@ -175,6 +177,9 @@ Process make_process(const Job& job, size_t place, size_t index) {
     env["ARGOSY_AWAY"] = std::to_string(kAway);
     env["ARGOSY_NOTES"] = std::filesystem::absolute(job.log_dir).string();
   }
+  if (!job.durability.empty()) env["ARGOSY_DURABILITY"] = job.durability;
+  if (!job.log_path.empty())
+    env["ARGOSY_LOG_PATH"] = std::filesystem::absolute(job.log_path).string();
   if (ranks || self.kind != ProcessKind::worker)
     env["ARGOSY_LISTEN_FD"] = std::to_string(kListenFd);
   for (const auto& [name, value] : job.env)

@@ -103,8 +103,9 @@ void serve(Env& env, const ps::Placement& placement, const Role& role,
        .log = line_writer(options.out),
        .on_save = options.on_save,
        .metrics = options.metrics,
+       .journal = options.journal,
        .background = [&](std::function<void()> task) { background.run(std::move(task)); }});
-  if (options.before) options.before(*server);
+  if (options.before) server->alone([&] { options.before(*server); });
   // Ends first: nothing comes in any more when the server goes.
   const std::unique_ptr<Transport> transport = tcp_transport();
   const Endpoint at =
@@ -115,6 +116,8 @@ void serve(Env& env, const ps::Placement& placement, const Role& role,
   std::fflush(options.out);
   server->wait([&] { return stop_asked != 0 || (options.stop && options.stop()); });
   server->wait_for_goodbyes(std::chrono::seconds(3));
+  const std::string failure = server->failure();
+  check<IoError>(failure.empty(), failure);
   if (options.after) options.after();
 }
 

@@ -49,6 +49,7 @@ enum class FrameKind : uint16_t {
   ping = 7,      // heartbeat
   pong = 8,      // its answer, with whom the server waits for
   error = 9,     // one line of text; the sender closes the link behind it
+  durable = 10,  // exchanges up to the id are in the server's journal
 };
 
 /// In front of every payload, little-endian.

@@ -58,7 +58,7 @@ class Simulation::World {
   ~World();
 
   Host& host(const std::string& name);
-  void crash(const std::string& name);
+  void crash(const std::string& name, Crash what);
   Env::Duration delay();
 
   EventQueue events;
@@ -239,10 +239,13 @@ Env::Duration Simulation::World::delay() {
          Env::Duration(weather.below(static_cast<uint64_t>(most - least) + 1));
 }
 
-void Simulation::World::crash(const std::string& name) {
+void Simulation::World::crash(const std::string& name, Crash what) {
   Host& gone = host(name);
   cut_off(gone);
-  disk.crash(name, [&](size_t unsynced) { return entropy.below(unsynced + 1); });
+  if (what == Crash::machine)
+    disk.crash_machine(name, entropy);
+  else
+    disk.crash_process(name);
   // The destructors that run while its threads end must not be noticed by anybody.
   gone.env.set_down(true);
   threads.end(&gone);
@@ -426,7 +429,7 @@ Simulation::~Simulation() = default;
 Env& Simulation::env() { return *world_->env; }
 Transport& Simulation::host(const std::string& name) { return world_->host(name); }
 Env& Simulation::host_env(const std::string& name) { return world_->host(name).env; }
-void Simulation::crash(const std::string& name) { world_->crash(name); }
+void Simulation::crash(const std::string& name, Crash what) { world_->crash(name, what); }
 void Simulation::set_faults(const Faults& faults) { world_->faults = faults; }
 
 bool Simulation::run_until(const std::function<bool()>& done, Env::Duration limit) {

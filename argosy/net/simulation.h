@@ -34,8 +34,10 @@ class Simulation {
   /// The network as one host sees it; `host` is what others connect to.
   Transport& host(const std::string& name);
   /// Takes a host away: its links close for the others, nothing more is delivered to it or comes
-  /// from it, its timers (those set through host_env) are dropped, and its threads are unwound.
-  void crash(const std::string& name);
+  /// from it, its timers (those set through host_env) are dropped, and its threads are unwound. Its
+  /// files tear if the machine goes down; kill -9 of a process leaves what it has written.
+  enum class Crash : uint8_t { process, machine };
+  void crash(const std::string& name, Crash what = Crash::machine);
   Env& host_env(const std::string& name);
   void set_faults(const Faults& faults);
 

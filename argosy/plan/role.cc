@@ -22,6 +22,8 @@ constexpr const char* kListenFd = "ARGOSY_LISTEN_FD";
 constexpr const char* kRestart = "ARGOSY_RESTART";
 constexpr const char* kAway = "ARGOSY_AWAY";
 constexpr const char* kNotes = "ARGOSY_NOTES";
+constexpr const char* kDurability = "ARGOSY_DURABILITY";
+constexpr const char* kLogPath = "ARGOSY_LOG_PATH";
 constexpr const char* kJob = "PADDLE_JOB_ID";
 
 /// The names that one generation of releases used. Where one of them is not set, the other
@@ -353,6 +355,8 @@ Role role_from_env(const Getenv& get) {
   if (const auto away = find(get, kAway))
     role.away = number(*away, 0, std::numeric_limits<int>::max(), "a number of seconds");
   if (const auto notes = find(get, kNotes)) role.notes = notes->value;
+  if (const auto durability = find(get, kDurability)) role.durability = durability->value;
+  if (const auto path = find(get, kLogPath)) role.log_path = path->value;
   if (!role.is_server()) {
     role.index = read_worker_index(get, *names, role.worker_num);
     return role;
@@ -414,6 +418,8 @@ Role with_handed_down(Role said, const Getenv& get) {
   said.restarts = told.restarts;
   said.away = told.away;
   said.notes = told.notes;
+  said.durability = told.durability;
+  said.log_path = told.log_path;
   return said;
 }
 

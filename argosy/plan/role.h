@@ -35,6 +35,9 @@ struct Role {
   int restarts = 0;  // how often its launcher has started this process again
   int away = 0;      // seconds for which the others wait for a process that may be started again
   std::string notes = {};  // folder for what a process in this one's place has to know; "": none
+  /// Of servers: none, journal or fsync, "" where nobody says; and the folder of their journals, ""
+  /// for `notes`.
+  std::string durability = {}, log_path = {};
 
   /// Worker 0 and a process without a job: the one that prints and saves.
   bool first_worker() const { return !is_server() && index == 0; }

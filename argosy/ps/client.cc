@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -183,14 +184,16 @@ std::shared_ptr<LinkEvents> Client::connected(uint32_t server, uint64_t attempt,
 
 void Client::send_hello(uint32_t server) {
   const Channel& channel = channels_[server];
-  const std::deque<Pending>& unanswered = channel.unanswered;
+  uint64_t next = sequence_ + 1;  // the first that can be sent again
+  for (const std::deque<Pending>* list : {&channel.unanswered, &channel.kept})
+    if (!list->empty()) next = std::min(next, list->front().sequence);
   const Hello hello{.job = options_.job,
                     .plan_hash = plan_hash_,
                     .worker = options_.worker,
                     .workers = options_.workers,
                     .incarnation = incarnation_,
                     .inflight = options_.inflight,
-                    .answered = unanswered.empty() ? sequence_ : unanswered.front().sequence - 1,
+                    .answered = next - 1,
                     .restarts = options_.restarts,
                     .step = channel.step,
                     .milestone = channel.known.milestone,
@@ -231,6 +234,7 @@ void Client::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
       channel.heard = env_.now();
       if (frame.kind == FrameKind::welcome) return take_welcome(server, frame);
       if (frame.kind == FrameKind::pong) return take_pong(server, frame);
+      if (frame.kind == FrameKind::durable) return let_go(channel, frame.id);
       if (frame.kind == FrameKind::error) {
         channel.trouble = text_of(frame);
         if (frame.id == static_cast<uint64_t>(Severity::final))
@@ -259,9 +263,19 @@ void Client::take_welcome(uint32_t server, const InFrame& frame) {
   channel.useful = false;
   channel.waits_for.clear();
   if (std::exchange(channel.incarnation, welcome.incarnation) != welcome.incarnation && started_) {
-    say(fmt::format("{} was started anew: what it held is lost, but for what it has loaded",
-                    name(server)));
     channel.forgotten = sequence_;
+    if (welcome.journal != 0) {
+      let_go(channel, welcome.applied);
+      const size_t again = take_back_kept(server);
+      say(
+          fmt::format("{} was started again and has its journal, up to exchange {}; {} of those "
+                      "behind it are sent again",
+                      name(server), welcome.applied, again));
+    } else {
+      say(fmt::format("{} was started anew: what it held is lost, but for what it has loaded",
+                      name(server)));
+      let_go(channel, sequence_);
+    }
   }
   send_all_again(server);
   if (started_ && welcome.applied < first_) send_hello(server);
@@ -276,8 +290,64 @@ void Client::begin_behind_all() {
   for (uint32_t server = 0; server < channels_.size(); ++server)
     if (channels_[server].applied < first_ && channels_[server].state == State::ready)
       send_hello(server);
-  for (Early& early : early_) submit(std::move(early.exchange), std::move(early.parts));
-  early_.clear();
+  submit_early();
+}
+
+bool Client::may_submit() const { return started_ && kept_bytes_ < options_.keep_bytes; }
+
+void Client::submit_early() {
+  while (!early_.empty() && may_submit()) {
+    Early early = std::move(early_.front());
+    early_.pop_front();
+    submit(std::move(early.exchange), std::move(early.parts));
+  }
+}
+
+void Client::keep(Channel& channel, const Pending& answered) {
+  // Nearly always the last: a step that the group ends may be answered out of turn.
+  auto place = channel.kept.end();
+  while (place != channel.kept.begin() && std::prev(place)->sequence > answered.sequence) --place;
+  Pending& kept = *channel.kept.insert(place, answered);
+  kept.exchange = nullptr;
+  kept.missing = nullptr;
+  kept_bytes_ += kept.bytes();
+}
+
+/// The server's journal has everything up to `durable`.
+void Client::let_go(Channel& channel, uint64_t durable) {
+  channel.durable = std::max(channel.durable, durable);
+  while (!channel.kept.empty() && channel.kept.front().sequence <= channel.durable) {
+    kept_bytes_ -= channel.kept.front().bytes();
+    channel.kept.pop_front();
+  }
+  submit_early();
+}
+
+/// Puts what the server may have lost in front of what it has not answered, without the pulls;
+/// returns how many.
+size_t Client::take_back_kept(uint32_t server) {
+  Channel& channel = channels_[server];
+  const size_t again = channel.kept.size();
+  for (auto kept = channel.kept.rbegin(); kept != channel.kept.rend(); ++kept) {
+    kept_bytes_ -= kept->bytes();
+    ExchangeHead& head = kept->head;
+    if (head.has(ExchangeHead::kPullRows)) {
+      // The numbers of lists, the keys of the pull, the keys of the lists: the second go.
+      const auto before = kept->counts->bytes();
+      const size_t lists = head.lists * sizeof(uint64_t);
+      const size_t pull = shapes_[server].key_sets * sizeof(uint64_t);
+      auto counts = buffers_.take(before.size() - pull);
+      std::ranges::copy(before.first(lists), counts->bytes().begin());
+      std::ranges::copy(before.subspan(lists + pull),
+                        counts->bytes().begin() + static_cast<std::ptrdiff_t>(lists));
+      kept->counts = std::move(counts);
+    }
+    head.flags &=
+        ~uint32_t{ExchangeHead::kPullRows | ExchangeHead::kPullDense | ExchangeHead::kInference};
+    channel.unanswered.push_front(std::move(*kept));
+  }
+  channel.kept.clear();
+  return again;
 }
 
 void Client::send_all_again(uint32_t server) {
@@ -311,7 +381,7 @@ void Client::exchange(std::shared_ptr<Exchange> exchange) {
   {
     const Lock lock(mutex_);
     broken = failure_;
-    if (broken == nullptr && started_)
+    if (broken == nullptr && early_.empty() && may_submit())
       submit(exchange, std::move(parts));
     else if (broken == nullptr)
       early_.push_back({exchange, std::move(parts)});
@@ -414,14 +484,16 @@ void Client::send(uint32_t server, Pending& pending, Keys keys) {
       frame.parts.push_back(std::as_bytes(lists->keys(server, set)));
     frame.owners.push_back(lists);
   };
-  if (pending.exchange->lists != nullptr) add_keys(pending.exchange->lists);
+  const Exchange* const exchange = pending.exchange.get();
+  const bool pulls_rows = exchange != nullptr && exchange->lists != nullptr;
+  if (pulls_rows) add_keys(exchange->lists);
   if (keys == Keys::carried)
     for (const auto& lists : pending.pushed) add_keys(lists);
   frame.parts.emplace_back(pending.floats->bytes());
   const auto add_columns = [&](const KeyLists& lists) {
     if (!lists.columns(server).empty()) frame.parts.push_back(lists.columns(server));
   };
-  if (pending.exchange->lists != nullptr) add_columns(*pending.exchange->lists);
+  if (pulls_rows) add_columns(*exchange->lists);
   if (keys == Keys::carried)
     for (const auto& lists : pending.pushed) add_columns(*lists);
   frame.owners.push_back(pending.counts);
@@ -442,14 +514,19 @@ void Client::take_reply(uint32_t server, const InFrame& frame) {
     const auto found = std::ranges::find(unanswered, frame.id, &Pending::sequence);
     if (found == unanswered.end()) return;  // the answer to something sent twice
     // Checked before it counts as answered: what does not fit closes the link and comes again.
-    view = parse_reply(frame.payload->bytes(), shapes_[server],
-                       !found->exchange->parameters.empty(), key_counts(server, *found->exchange));
+    const Exchange none;
+    const Exchange& exchange = found->exchange != nullptr ? *found->exchange : none;
+    view = parse_reply(frame.payload->bytes(), shapes_[server], !exchange.parameters.empty(),
+                       key_counts(server, exchange));
     channels_[server].step = std::max(channels_[server].step, view.head.step);
     pending = std::move(*found);
     unanswered.erase(found);
     channels_[server].useful = true;
+    if (view.head.durable < pending.sequence) keep(channels_[server], pending);
+    let_go(channels_[server], view.head.durable);
   }
   metrics_.received.add(frame.payload->size());
+  if (pending.exchange == nullptr) return;
   land(server, pending, view);
   landing.unlock();
   if (--*pending.missing == 0) pending.exchange->done(nullptr);
@@ -545,10 +622,12 @@ void Client::fail_all(std::exception_ptr why) {
     early_.clear();
     for (Channel& channel : channels_) {
       for (Pending& pending : channel.unanswered)
-        if (std::ranges::find(exchanges, pending.exchange) == exchanges.end())
+        if (pending.exchange != nullptr &&
+            std::ranges::find(exchanges, pending.exchange) == exchanges.end())
           exchanges.push_back(pending.exchange);
       for (Asked& each : channel.asked) results.push_back(std::move(each.on_result));
       channel.unanswered.clear();
+      channel.kept.clear();
       channel.asked.clear();
       if (channel.link != nullptr) links.push_back(channel.link);
       channel.link.reset();

@@ -29,6 +29,9 @@ struct ClientOptions {
   uint32_t inflight = 8;  // exchanges whose key lists a server keeps
   Tolerance tolerance = {};
   Env::Duration away = {};  // how long a lost server may take to be restarted
+  /// Bytes of exchanges to keep until servers have them in their journals. With more than that new
+  /// ones wait, so a slow disk slows training down and loses nothing.
+  size_t keep_bytes = size_t{64} << 20;
   std::function<void(const std::string&)> log = {};
   std::shared_ptr<Metrics> metrics = {};  // of the process; none: the client has its own
 };
@@ -111,7 +114,10 @@ struct ClientWait {
 ///      highest sequence that any server has of its earlier incarnations (first_), and exchanges
 ///      wait in early_ until then.
 ///   2. Channel::unanswered holds, in sequence order, what this server has not answered. It is
-///      emptied by replies and by failure only, never by a lost link.
+///      emptied by replies and by failure only, never by a lost link. An answered exchange that is
+///      not in the server's journal yet goes on to Channel::kept, so unanswered and kept together
+///      have no gap. A server that comes back from its journal gets the kept ones again, in front
+///      of the unanswered ones, without their pulls: who waited for those has the values.
 ///   3. A link carries only hellos before its first welcome. Every welcome makes the channel send
 ///      all of `unanswered` and the first verb again, in order. Other retries follow a pong: what
 ///      was sent before its ping and has not arrived there, or was applied there without a reply
@@ -162,12 +168,13 @@ class Client : public std::enable_shared_from_this<Client> {
   /// One server's part of an exchange.
   struct Pending {
     uint64_t sequence = 0;
-    std::shared_ptr<Exchange> exchange;
+    std::shared_ptr<Exchange> exchange;            // null: it was answered by an earlier process
     std::shared_ptr<std::atomic<size_t>> missing;  // servers that have not answered it
     ExchangeHead head;
     std::vector<std::shared_ptr<const KeyLists>> pushed;
     std::shared_ptr<Buffer> counts, floats;
     Env::Time since, sent;  // sent: most recently
+    size_t bytes() const { return counts->size() + floats->size(); }
   };
   struct Asked {
     uint64_t id = 0;
@@ -193,7 +200,8 @@ class Client : public std::enable_shared_from_this<Client> {
     KnownOfServer known;
     std::string trouble;  // the last one
     std::string waits_for;
-    std::deque<Pending> unanswered;
+    std::deque<Pending> unanswered, kept;
+    uint64_t durable = 0;     // the server's journal has exchanges up to here
     std::deque<Asked> asked;  // only the front one has been sent
     uint64_t last_asked = 0;
   };
@@ -216,6 +224,11 @@ class Client : public std::enable_shared_from_this<Client> {
   void on_close(uint32_t server, uint64_t attempt, const std::string& reason);
   void take_welcome(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
   void begin_behind_all() REQUIRES(mutex_);
+  bool may_submit() const REQUIRES(mutex_);
+  void submit_early() REQUIRES(mutex_);
+  void keep(Channel& channel, const Pending& answered) REQUIRES(mutex_);
+  void let_go(Channel& channel, uint64_t durable) REQUIRES(mutex_);
+  size_t take_back_kept(uint32_t server) REQUIRES(mutex_);
   void take_reply(uint32_t server, const InFrame& frame);
   void take_result(uint32_t server, const InFrame& frame);
   void take_pong(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
@@ -248,7 +261,8 @@ class Client : public std::enable_shared_from_this<Client> {
     std::shared_ptr<Exchange> exchange;
     std::vector<Pending> parts;
   };
-  std::vector<Early> early_ GUARDED_BY(mutex_);  // exchanges submitted before that
+  std::deque<Early> early_ GUARDED_BY(mutex_);  // exchanges that wait for that, or for room
+  size_t kept_bytes_ GUARDED_BY(mutex_) = 0;    // of all channels
   uint64_t sequence_ GUARDED_BY(mutex_) = 0;
   uint64_t first_ GUARDED_BY(mutex_) = 0;  // last sequence of the previous incarnation
   std::exception_ptr failure_ GUARDED_BY(mutex_);

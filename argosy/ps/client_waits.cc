@@ -119,7 +119,7 @@ std::string Client::words_of(uint32_t server, const Pending& pending) const {
   std::string tables;
   for (size_t i = 0; i < placement_.tables.size(); ++i) {
     const size_t set = placement_.key_sets[i];
-    if (has_keys(pending.exchange->lists, set) ||
+    if ((pending.exchange != nullptr && has_keys(pending.exchange->lists, set)) ||
         std::ranges::any_of(pending.pushed,
                             [&](const auto& lists) { return has_keys(lists, set); }))
       tables += (tables.empty() ? ": rows of " : ", ") + placement_.tables[i].name;

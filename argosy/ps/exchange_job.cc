@@ -244,6 +244,7 @@ bool ExchangeJob::push_rows(size_t part, const Resume& resume) {
                 mean_ != nullptr ? mean_->parts[part].sums[number].grads()
                                  : exchanges_[0]->view.lists[list].grads[number],
                 step_);
+    if (ChangeSet* const changes = shard_.changes()) changes->rows_changed(part, number, ticket);
   }
   return true;
 }

@@ -31,9 +31,10 @@ void Ledger::taken(uint32_t worker, const Trained& trained) {
   entry.trained = std::max(entry.trained, trained);
 }
 
-void Ledger::applied(uint32_t worker, uint64_t sequence) {
+void Ledger::applied(uint32_t worker, uint64_t sequence, const Trained& trained) {
   Entry& entry = entries_[worker];
   entry.applied = std::max(entry.applied, sequence);
+  entry.done = std::max(entry.done, trained);
   entry.received = std::max(entry.received, entry.applied);
 }
 
@@ -61,7 +62,13 @@ bool Ledger::answered(const Asker& asker, SharedResult answer) {
 
 void Ledger::go_on_from(const ServerMark& mark) {
   for (size_t i = 0; i < std::min(entries_.size(), mark.trained.size()); ++i)
-    entries_[i].trained = entries_[i].before_last = mark.trained[i];
+    entries_[i].trained = entries_[i].done = entries_[i].before_last = mark.trained[i];
+}
+
+void Ledger::recover(const ServerMark& mark) {
+  go_on_from(mark);
+  for (size_t i = 0; i < std::min(entries_.size(), mark.applied.size()); ++i)
+    entries_[i].received = entries_[i].applied = mark.applied[i];
 }
 
 ServerMark Ledger::mark(uint64_t step) const {
@@ -69,6 +76,15 @@ ServerMark Ledger::mark(uint64_t step) const {
   for (const Entry& entry : entries_) {
     mark.applied.push_back(entry.applied);
     mark.trained.push_back(entry.trained);
+  }
+  return mark;
+}
+
+ServerMark Ledger::applied_mark(uint64_t step) const {
+  ServerMark mark{.step = step, .applied = {}, .trained = {}};
+  for (const Entry& entry : entries_) {
+    mark.applied.push_back(entry.applied);
+    mark.trained.push_back(entry.done);
   }
   return mark;
 }

@@ -59,6 +59,7 @@ class Ledger {
     uint32_t restarts = 0;
     uint64_t received = 0, applied = 0;
     Trained trained;      // with the last exchange that was taken
+    Trained done;         // with the last one applied
     Trained before_last;  // without it
     std::shared_ptr<KeptLists> lists;
     struct Asked {
@@ -86,7 +87,7 @@ class Ledger {
   Verdict judge(uint32_t worker, uint64_t sequence) const;
   /// Takes the next exchange, which will be applied.
   void taken(uint32_t worker, const Trained& trained);
-  void applied(uint32_t worker, uint64_t sequence);
+  void applied(uint32_t worker, uint64_t sequence, const Trained& trained = {});
   /// Undoes the last taken(): the exchange was held for a step and its process is gone.
   void forget_last(uint32_t worker);
 
@@ -95,9 +96,15 @@ class Ledger {
   /// False if the asking process is gone or has since asked something else.
   bool answered(const Asker& asker, SharedResult answer);
 
-  /// Takes over the mark of a save, for workers that have not said hello yet.
+  /// Takes over the mark of a save, for workers that have not said hello yet. They are told that
+  /// exchanges after it are lost.
   void go_on_from(const ServerMark& mark);
+  /// Takes over the mark of a journal: workers send again what comes after it.
+  void recover(const ServerMark& mark);
+  /// Of what was taken.
   ServerMark mark(uint64_t step) const;
+  /// Of what was applied.
+  ServerMark applied_mark(uint64_t step) const;
 
  private:
   std::vector<Entry> entries_;

@@ -55,15 +55,18 @@ class RowImages {
   virtual void read(Section section, std::span<const Key> keys, std::vector<Key>& found,
                     std::vector<float>& images) const = 0;
 
-  /// Position of a walk over all rows. Rows made or erased meanwhile may or may not be visited, all
-  /// others exactly once.
+  /// Position of a walk over all images of a section. Those made or erased meanwhile may or may not
+  /// be visited, all others exactly once.
   struct Cursor {
     uint64_t shard = 0, row = 0;
     bool at_end = false;
   };
-  /// Calls visit(key, image) for up to `at_most` rows.
-  virtual void visit(Cursor& cursor, size_t at_most,
+  /// Calls visit(key, image) for up to `at_most` images.
+  virtual void visit(Section section, Cursor& cursor, size_t at_most,
                      FunctionRef<void(Key, std::span<const float>)> visit) const = 0;
+
+  /// Sets images, making those that are missing. A key whose row is put is not counted any more.
+  virtual void put(Section section, std::span<const Key> keys, std::span<const float> images) = 0;
 
   /// New content, built beside the current one; commit() swaps it in as a whole. Dropped without
   /// commit() it changes nothing.

@@ -49,6 +49,7 @@ std::shared_ptr<Server> Server::make(Env& env, Placement placement, ServerOption
   if (options.metrics == nullptr) options.metrics = std::make_shared<Metrics>();
   std::shared_ptr<Server> server(new Server(env, std::move(placement), std::move(options)));
   server->arm_timer();
+  server->open_journal();
   return server;
 }
 
@@ -72,7 +73,10 @@ Server::Server(Env& env, Placement placement, ServerOptions options)
   check<ConfigError>(options_.workers > 0, "a server needs at least one worker");
 }
 
-Server::~Server() { env_.cancel(timer_); }
+Server::~Server() {
+  env_.cancel(timer_);
+  env_.cancel(journal_timer_);
+}
 
 void Server::say(const std::string& text) const {
   if (options_.log) options_.log(fmt::format("server {}: {}", options_.index, text));
@@ -128,6 +132,7 @@ void Server::tick() {
     settle_meetings();
     end_if_all_are_gone();
   }
+  end_without_journal(now);
   {
     const Lock lock(mutex_);
     if (now - spoke_ < options_.patience) return;
@@ -225,15 +230,19 @@ void Server::post_jobs() {
     Posting next;
     {
       const Lock lock(mutex_);
-      if (posting_ || to_post_.empty()) return;
+      if (posting_ || alone_ || to_post_.empty()) return;
       posting_ = true;
+      ++jobs_;
       next = std::move(to_post_.front());
       to_post_.pop_front();
     }
     const Lanes::Size size = next.job->size();
     lanes_.post(next.lane, std::move(next.job), size);
-    const Lock lock(mutex_);
-    posting_ = false;
+    {
+      const Lock lock(mutex_);
+      posting_ = false;
+    }
+    if (journal_ != nullptr) at_rest_.notify_all();
   }
 }
 
@@ -253,18 +262,20 @@ void Server::exchanged(ExchangeJob& job, const std::string& trouble) {
   for (const auto& exchange : job.exchanges()) {
     const ExchangeHead& head = exchange->view.head;
     const bool group_step = options_.sync && head.has(ExchangeHead::kEndsStep);
-    const ReplyHead reply{.sequence = head.sequence,
-                          .step = job.step(),
-                          .durable = head.sequence,
-                          .staleness = exchange->staleness};
-    std::memcpy(exchange->reply->bytes().data(), &reply, sizeof reply);
+    ReplyHead reply{.sequence = head.sequence,
+                    .step = job.step(),
+                    .durable = head.sequence,
+                    .staleness = exchange->staleness};
     std::shared_ptr<Link> link;
     {
       const Lock lock(mutex_);
-      if (trouble.empty() && exchange->applies) ledger_.applied(exchange->worker, head.sequence);
+      if (trouble.empty() && exchange->applies)
+        ledger_.applied(exchange->worker, head.sequence, head.trained);
+      if (journal_ != nullptr) reply.durable = durable_[exchange->worker];
       if (ledger_[exchange->worker].incarnation == exchange->incarnation)
         link = links_[exchange->worker];
     }
+    std::memcpy(exchange->reply->bytes().data(), &reply, sizeof reply);
     if (trouble.empty()) metrics_.count(shard_.shape(), *exchange);
     if (!trouble.empty())
       turn_away(exchange->worker, group_step
@@ -273,6 +284,7 @@ void Server::exchanged(ExchangeJob& job, const std::string& trouble) {
     else if (link != nullptr)
       link->send({FrameKind::reply, head.sequence, {exchange->reply->bytes()}, {exchange->reply}});
   }
+  job_done();
 }
 
 /// It may be half applied: it must not come again.
@@ -332,6 +344,10 @@ void Server::take_verb(Session& session, const InFrame& frame) {
     options_.background(std::move(act));
   else
     act();
+}
+
+void Server::answer_well(const Asker& asker, std::vector<std::byte> result) {
+  answer(asker, went_well(std::move(result)));
 }
 
 void Server::answer(const Asker& asker, SharedResult result) {

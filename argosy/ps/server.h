@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/base/function_ref.h"
 #include "argosy/base/mutex.h"
+#include "argosy/base/thread.h"
 #include "argosy/net/transport.h"
 #include "argosy/ps/exchange_job.h"
 #include "argosy/ps/file_queue.h"
+#include "argosy/ps/journal.h"
 #include "argosy/ps/lanes.h"
 #include "argosy/ps/ledger.h"
 #include "argosy/ps/meetings.h"
@@ -43,6 +46,9 @@ struct ServerOptions {
   /// Called before a save begins, so that a restarted process can find it.
   std::function<void(const std::string& folder, uint64_t generation)> on_save = {};
   std::shared_ptr<Metrics> metrics = {};  // of the process; none: the server has its own
+  /// What is applied goes there, and workers keep what is not there yet; none: a server that is
+  /// lost comes back with its last save.
+  std::optional<JournalOptions> journal = {};
   /// Runs saves and loads; none: they run inline.
   std::function<void(std::function<void()>)> background = {};
 };
@@ -89,6 +95,8 @@ class Server : public std::enable_shared_from_this<Server> {
   Transport::OnAccept acceptor();
   /// True once every worker has left or stayed away for too long, or one has sent stop.
   bool done() const;
+  /// Why it had to end before its workers did; "": it had not.
+  std::string failure();
   /// Returns when done, or when `stop` (polled ten times a second) says so.
   void wait(const std::function<bool()>& stop = {});
   /// Waits until all links are closed, so that the last answers arrive.
@@ -107,7 +115,22 @@ class Server : public std::enable_shared_from_this<Server> {
   ServerActivity activity();
 
   // For verbs:
+  /// Runs `task` while no exchange is applied and nothing is collected for the journal. Waits.
+  void alone(FunctionRef<void()> task);
+  /// Runs `task` once everything applied so far is in the journal; without one, at once.
+  void when_durable(std::function<void()> task);
+  /// Performs the rest of a verb, and answers it, then.
+  template <class Perform>
+  auto once_durable(const Asker& asker, Perform perform) -> std::optional<decltype(perform())> {
+    if (journal_ == nullptr) return perform();
+    when_durable([self = shared_from_this(), asker, perform] {
+      self->answer_well(asker, encode_fields(perform()));
+    });
+    return std::nullopt;
+  }
   void say(const std::string& text) const;
+  /// It is about to leave, as the next record of the journal says.
+  void begin_leaving(uint32_t worker);
   void leave(uint32_t worker);
   void pause(uint32_t worker, uint64_t pass);
   template <class V>
@@ -139,6 +162,15 @@ class Server : public std::enable_shared_from_this<Server> {
   Server(Env& env, Placement placement, ServerOptions options);
   void arm_timer();
   void tick();
+  void open_journal();
+  void arm_journal_timer();
+  void run_journal(const std::stop_token& stop);
+  bool record_is_due() REQUIRES(mutex_);
+  void commit();
+  void record_written(const JournalState& state);
+  void job_done();
+  void end_without_journal(Env::Time now);
+  void welcome_when_durable(uint32_t worker, uint64_t sequence, std::function<void()> send);
   void greet(Session& session, const InFrame& frame);
   void check_hello(const Session& session, const Hello& hello) const;
   void heard(const Session& session);
@@ -155,6 +187,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
   void take_verb(Session& session, const InFrame& frame);
   void answer(const Asker& asker, SharedResult result);
+  void answer_well(const Asker& asker, std::vector<std::byte> result);
   void settle_meetings();
   void end_if_all_are_gone();
 
@@ -186,6 +219,9 @@ class Server : public std::enable_shared_from_this<Server> {
   };
   std::deque<Posting> to_post_ GUARDED_BY(mutex_);  // in the order taken
   bool posting_ GUARDED_BY(mutex_) = false;
+  size_t jobs_ GUARDED_BY(mutex_) = 0;     // posted and not done
+  bool alone_ GUARDED_BY(mutex_) = false;  // nothing is posted
+  CondVar at_rest_;
   struct Stranger {
     std::weak_ptr<Link> link;
     Env::Time since;
@@ -199,7 +235,20 @@ class Server : public std::enable_shared_from_this<Server> {
   CondVar done_changed_;
   bool done_ GUARDED_BY(done_mutex_) = false;
   Env::TimerId timer_ = 0;
-  Lanes lanes_;  // last, so that its threads end first
+  // Of the journal; the pointer does not change once the server is made.
+  std::unique_ptr<Journal> journal_;
+  std::vector<uint64_t> durable_ GUARDED_BY(mutex_);  // by worker
+  std::vector<bool> leaving_ GUARDED_BY(mutex_);      // the same
+  bool progressed_ GUARDED_BY(mutex_) = false;        // something was applied since the last record
+  Env::Time recorded_ GUARDED_BY(mutex_);             // when it was begun
+  std::vector<std::function<void()>> when_durable_ GUARDED_BY(mutex_);
+  std::optional<Env::Time> journal_trouble_ GUARDED_BY(mutex_);  // since then nothing was written
+  Env::Time journal_spoke_ GUARDED_BY(mutex_);
+  std::string failure_ GUARDED_BY(mutex_);
+  CondVar journal_wanted_;
+  Env::TimerId journal_timer_ = 0;
+  Lanes lanes_;
+  Thread journal_thread_;  // last, so that it ends first, then those of the lanes
 };
 
 }  // namespace argosy::ps

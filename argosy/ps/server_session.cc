@@ -77,8 +77,11 @@ void Server::greet(Session& session, const InFrame& frame) {
   check_hello(session, hello);
   std::shared_ptr<Link> before;
   bool anew = false, revived = false;
-  Welcome welcome{
-      .server = options_.index, .applied = 0, .step = step_, .incarnation = incarnation_};
+  Welcome welcome{.server = options_.index,
+                  .applied = 0,
+                  .step = step_,
+                  .incarnation = incarnation_,
+                  .journal = journal_ != nullptr && options_.journal->recover ? 1U : 0U};
   {
     const Lock lock(mutex_);
     Ledger::Entry& entry = ledger_[hello.worker];
@@ -91,12 +94,17 @@ void Server::greet(Session& session, const InFrame& frame) {
                    link != nullptr ? link->peer() : std::string(),
                    "; a second one with this number came from ", session.link_->peer());
     anew = !same;
+    check<Refused>(!anew || welcome.journal == 0 || hello.answered <= entry.applied,
+                   "the journal of this server has ", entry.applied, " exchanges of worker ",
+                   hello.worker, ", which cannot send those up to ", hello.answered,
+                   " again: they are lost");
     if (anew) begin_anew(hello);
     // A process that was started again begins behind what any server has of the one before.
     if (hello.answered > entry.applied) ledger_.applied(hello.worker, hello.answered);
     strangers_.erase(session.link_.get());
     before = std::exchange(link, session.link_);
-    if (!same || !roster_.has_left(hello.worker)) {
+    // Who has left by the journal does not come back: it only hears so again.
+    if (!roster_.has_left(hello.worker) || (!same && journal_ == nullptr)) {
       revived = roster_.came(hello.worker, env_.now()) > Roster::State::lost && same;
       if (revived && !hello.paused) group_.join(hello.worker);
     }
@@ -106,7 +114,14 @@ void Server::greet(Session& session, const InFrame& frame) {
   }
   // A worker whose welcome is late says hello again, over the same link.
   if (before != nullptr && before != session.link_) before->close("the worker came again");
-  session.link_->send(small_frame(FrameKind::welcome, frame.id, encode(welcome)));
+  const auto send = [link = session.link_, id = frame.id, welcome] {
+    link->send(small_frame(FrameKind::welcome, id, encode(welcome)));
+  };
+  // Nobody could send again what an earlier process of this worker has sent.
+  if (anew)
+    welcome_when_durable(hello.worker, welcome.applied, send);
+  else
+    send();
   if (revived) say(fmt::format("worker {} was taken for dead and is back", hello.worker));
   if (!anew) return;
   end_step_if_complete();

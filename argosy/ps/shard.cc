@@ -63,6 +63,7 @@ RowTable& Shard::table(const std::string& name) {
 void Shard::apply_parameters(size_t part, std::span<const float> grads, uint64_t step) {
   for (const size_t i : own_[part])
     parameters_[i]->apply(grads.subspan(begins_[i], parameters_[i]->spec().elements), step);
+  if (changes_ != nullptr) changes_->parameters_changed();
 }
 
 void Shard::read_parameters(size_t part, std::span<float> weights) const {
@@ -98,6 +99,7 @@ void Shard::set_parameters(std::span<const float> values) {
     parameter->copy_in(values.first(weights), values.subspan(weights, state));
     values = values.subspan(weights + state);
   }
+  if (changes_ != nullptr) changes_->parameters_changed();
 }
 
 std::vector<SavedTable> Shard::save(Env& env, const std::string& folder, uint64_t generation) {
@@ -116,7 +118,8 @@ std::vector<SavedTable> Shard::save(Env& env, const std::string& folder, uint64_
 
 void Shard::load(Env& env, const std::string& folder, std::span<const SavedTable> files) {
   const auto mine = [&](Key key) { return placement_.server_of(key) == index_; };
-  for (const auto& table : tables_) {
+  for (size_t number = 0; number < tables_.size(); ++number) {
+    const auto& table = tables_[number];
     TableLoad load(*table);
     size_t parts = 0;
     for (const SavedTable& saved : files) {
@@ -128,6 +131,7 @@ void Shard::load(Env& env, const std::string& folder, std::span<const SavedTable
     }
     check<DataError>(parts > 0, folder, ": has no table '", table->spec().name, "'");
     load.finish();
+    if (changes_ != nullptr) changes_->replaced(number);
   }
 }
 
@@ -137,7 +141,7 @@ verbs::ReadRows::Result Shard::read_rows(const verbs::ReadRows& request) {
   const size_t page = std::max<size_t>(1, kPage / (sizeof(Key) + recipe.dim() * sizeof(float)));
   RowImages::Cursor cursor{request.from.shard, request.from.row, request.from.at_end};
   verbs::ReadRows::Result result;
-  rows.images().visit(cursor, page, [&](Key key, std::span<const float> image) {
+  rows.images().visit(Section::rows, cursor, page, [&](Key key, std::span<const float> image) {
     const auto weights = image.subspan(recipe.weights_at(), recipe.dim());
     result.keys.push_back(key);
     result.rows.insert(result.rows.end(), weights.begin(), weights.end());
@@ -150,6 +154,7 @@ size_t Shard::shrink(uint32_t unseen) {
   size_t erased = 0;
   for (const auto& table : tables_)
     if (table->recipe().tracks_unseen()) erased += table->shrink(unseen);
+  if (changes_ != nullptr) changes_->shrunk(unseen);
   return erased;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/ps/changes.h"
 #include "argosy/ps/parameter.h"
 #include "argosy/ps/placement.h"
 #include "argosy/ps/row_table.h"
@@ -32,6 +33,11 @@ class Shard {
   RowTable& table(size_t number) { return *tables_[number]; }
   /// Throws DataError.
   RowTable& table(const std::string& name);
+
+  /// From now on keeps a ChangeSet. Call it before anything changes.
+  void track_changes() { changes_ = std::make_unique<ChangeSet>(tables_, parts()); }
+  /// Null: nobody tracks changes.
+  ChangeSet* changes() { return changes_.get(); }
 
   // On the slices of a part; the spans cover all slices, in order.
   void apply_parameters(size_t part, std::span<const float> grads, uint64_t step);
@@ -65,6 +71,7 @@ class Shard {
   std::vector<size_t> begins_;                          // of each, in the floats of all
   std::vector<std::vector<size_t>> own_;                // by part: numbers of slices
   std::vector<std::unique_ptr<RowTable>> tables_;
+  std::unique_ptr<ChangeSet> changes_;
 };
 
 }  // namespace argosy::ps

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct ClusterSpec {
   bool sync = false;
   Faults faults = {};
   std::string store = "memory";  // of the rows
+  /// Servers keep journals, from which they come back.
+  Durability durability = Durability::none;
 };
 
 /// A worker that pushes ones, step by step, with the pull of the next step in the same exchange.
@@ -43,7 +46,8 @@ class SimulatedWorker {
   SimulatedWorker(Simulation& simulation, const Placement& placement, uint32_t number,
                   const ClusterSpec& spec)
       : number_(number), spec_(spec), host_("worker" + std::to_string(number)) {
-    ClientOptions options{.servers = {}, .worker = number, .workers = spec.workers};
+    ClientOptions options{
+        .servers = {}, .worker = number, .workers = spec.workers, .away = std::chrono::minutes(5)};
     for (uint32_t s = 0; s < spec.servers; ++s)
       options.servers.push_back({"server" + std::to_string(s), 1});
     client_ = Client::make(simulation.host_env(host_), simulation.host(host_), placement,
@@ -123,18 +127,9 @@ class Cluster {
   Cluster(uint64_t seed, const ClusterSpec& spec)
       : spec_(spec),
         simulation_(seed, spec.faults),
-        placement_(cluster_placement(spec.servers, spec.store)) {
-    for (uint32_t i = 0; i < spec.servers; ++i) {
-      const std::string host = "server" + std::to_string(i);
-      servers_.push_back(
-          Server::make(simulation_.host_env(host), placement_,
-                       {.index = i,
-                        .workers = spec.workers,
-                        .sync = spec.sync,
-                        .limits = {.grace = std::chrono::seconds(20)},
-                        .log = [this](const std::string& line) { log_ += line + "\n"; }}));
-      simulation_.host(host).listen({host, 1}, servers_.back()->acceptor());
-    }
+        placement_(cluster_placement(spec.servers, spec.store)),
+        servers_(spec.servers) {
+    for (uint32_t i = 0; i < spec.servers; ++i) start_server(i, false);
     for (uint32_t i = 0; i < spec.workers; ++i)
       workers_.push_back(std::make_unique<SimulatedWorker>(simulation_, placement_, i, spec));
   }
@@ -143,7 +138,8 @@ class Cluster {
     return simulation_.run_until(
         [&] {
           return std::ranges::all_of(workers_, [](const auto& w) { return w->finished(); }) &&
-                 std::ranges::all_of(servers_, [](const auto& s) { return s->done(); });
+                 std::ranges::all_of(servers_,
+                                     [](const auto& s) { return s != nullptr && s->done(); });
         },
         limit);
   }
@@ -155,6 +151,30 @@ class Cluster {
     });
   }
 
+  /// Kills a server and starts it again from its journal: the process, or the whole machine if the
+  /// journal survives that.
+  void crash_server(uint32_t server, Env::Duration after, Env::Duration away) {
+    simulation_.env().schedule(after, [this, server, away] {
+      if (down_.contains(server) || servers_[server]->done()) return;
+      down_.insert(server);
+      log_ += "crash of server " + std::to_string(server) + "\n";
+      const bool machine = spec_.durability == Durability::fsync;
+      simulation_.crash("server" + std::to_string(server),
+                        machine ? Simulation::Crash::machine : Simulation::Crash::process);
+      servers_[server].reset();
+      simulation_.env().schedule(away, [this, server] {
+        down_.erase(server);
+        start_server(server, true);
+      });
+    });
+  }
+
+  std::vector<float> parameter_sums() {
+    std::vector<float> all;
+    for (uint32_t i = 0; i < spec_.servers; ++i)
+      for (const float value : servers_[i]->shard().parameters()) all.push_back(value);
+    return all;
+  }
   /// The sum of a key's first weight over all servers: exactly one holds it.
   float value(Key key) { return row_value(*servers_[placement_.server_of(key)], key); }
   SimulatedWorker& worker(uint32_t i) { return *workers_[i]; }
@@ -162,10 +182,27 @@ class Cluster {
   const std::string& log() const { return log_; }
 
  private:
+  void start_server(uint32_t number, bool recover) {
+    const std::string host = "server" + std::to_string(number);
+    ServerOptions options{.index = number,
+                          .workers = spec_.workers,
+                          .sync = spec_.sync,
+                          .limits = {.grace = std::chrono::seconds(20)},
+                          .log = [this](const std::string& line) { log_ += line + "\n"; }};
+    if (spec_.durability != Durability::none)
+      options.journal = JournalOptions{.folder = host,
+                                       .durability = spec_.durability,
+                                       .segment_bytes = size_t{1} << 14,
+                                       .recover = recover};
+    servers_[number] = Server::make(simulation_.host_env(host), placement_, std::move(options));
+    simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
+  }
+
   ClusterSpec spec_;
   Simulation simulation_;
   Placement placement_;
   std::string log_;
+  std::set<uint32_t> down_;
   std::vector<std::shared_ptr<Server>> servers_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
 };

@@ -101,6 +101,7 @@ std::vector<std::byte> encode(const Welcome& welcome) {
   out.put(welcome.applied);
   out.put(welcome.step);
   out.put(welcome.incarnation);
+  out.put(welcome.journal);
   return taken(out);
 }
 
@@ -111,6 +112,7 @@ Welcome decode_welcome(const InFrame& frame) {
   welcome.applied = in.get<uint64_t>();
   welcome.step = in.get<uint64_t>();
   welcome.incarnation = in.get<uint64_t>();
+  welcome.journal = in.get<uint32_t>();
   expect_end(in);
   return welcome;
 }

@@ -38,6 +38,7 @@ struct Welcome {
   uint64_t applied = 0;      // the last exchange of this worker that was applied
   uint64_t step = 0;         // of the server
   uint64_t incarnation = 0;  // of the server's process
+  uint32_t journal = 0;  // 1: it was recovered from a journal, which has them all up to `applied`
 };
 
 /// Answers a ping.

@@ -246,21 +246,32 @@ class LaterTable final : public RowTable, private RowImages {
       images.insert(images.end(), image->second.begin(), image->second.end());
     }
   }
+  void put(Section section, std::span<const Key> keys, std::span<const float> images) override {
+    const size_t width = recipe().floats(section);
+    const Lock lock(mutex_);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::span<const float> image = images.subspan(i * width, width);
+      (section == Section::rows ? rows_ : counted_)[keys[i]].assign(image.begin(), image.end());
+      if (section == Section::rows) counted_.erase(keys[i]);
+    }
+    all_cold_again();
+  }
   /// The cursor is the key to go on with.
-  void visit(Cursor& cursor, size_t at_most,
+  void visit(Section section, Cursor& cursor, size_t at_most,
              FunctionRef<void(Key, std::span<const float>)> visit) const override {
     const Lock lock(mutex_);
     if (cursor.at_end || cursor.shard > 0) {
       cursor.at_end = true;
       return;
     }
-    auto at = rows_.lower_bound(cursor.row);
-    for (; at != rows_.end() && at_most > 0; ++at, --at_most) {
+    const Images& images = of(section);
+    auto at = images.lower_bound(cursor.row);
+    for (; at != images.end() && at_most > 0; ++at, --at_most) {
       Image shown = at->second;
       visit(at->first, shown);
       std::ranges::fill(shown, std::numeric_limits<float>::quiet_NaN());
     }
-    cursor.at_end = at == rows_.end();
+    cursor.at_end = at == images.end();
     if (!cursor.at_end) cursor.row = at->first;
   }
 

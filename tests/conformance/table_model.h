@@ -76,6 +76,13 @@ class TableModel {
                   row.data() + recipe_.weights_at());
     }
   }
+  void put(const Keys& keys, const Floats& images) {
+    const size_t width = recipe_.floats(ps::Section::rows);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      content_.rows[keys[i]].assign(images.data() + i * width, images.data() + (i + 1) * width);
+      content_.counted.erase(keys[i]);
+    }
+  }
   size_t shrink(uint32_t unseen) {
     const auto erase_old = [&](Images& images, size_t age_at) {
       for (auto& [key, image] : images) ++image[age_at];
@@ -139,12 +146,12 @@ inline TableModel::Content content_of(ps::RowTable& table) {
   return content;
 }
 
-/// Rows as a walk meets them, each once.
-inline TableModel::Images walked(ps::RowTable& table, size_t page) {
+/// Images as a walk meets them, each once.
+inline TableModel::Images walked(ps::RowTable& table, ps::Section section, size_t page) {
   TableModel::Images met;
   ps::RowImages::Cursor cursor;
   while (!cursor.at_end)
-    table.images().visit(cursor, page, [&](Key key, std::span<const float> image) {
+    table.images().visit(section, cursor, page, [&](Key key, std::span<const float> image) {
       EXPECT_TRUE(met.try_emplace(key, image.begin(), image.end()).second)
           << key << " is met twice";
     });

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@ class Pair {
       : spec_(spec), draws_(seed), table_(make_row_table(spec)), model_(spec) {}
 
   void act() {
-    switch (draws_.below(12)) {
+    switch (draws_.below(13)) {
       case 0:
       case 1:
       case 2:
@@ -39,6 +40,8 @@ class Pair {
         return;
       case 10:
         return keep_or_go_back();
+      case 11:
+        return put();
       default:
         return go_on_in_another();
     }
@@ -46,7 +49,8 @@ class Pair {
   void compare() {
     ASSERT_EQ(content_of(*table_), model_.content());
     ASSERT_EQ(table_->size(), model_.images(ps::Section::rows).size());
-    ASSERT_EQ(walked(*table_, 1 + draws_.below(40)), model_.images(ps::Section::rows));
+    for (const ps::Section section : {ps::Section::rows, ps::Section::counted})
+      ASSERT_EQ(walked(*table_, section, 1 + draws_.below(40)), model_.images(section));
   }
 
  private:
@@ -93,6 +97,14 @@ class Pair {
   void shrink() {
     const auto unseen = static_cast<uint32_t>(1 + draws_.below(4));
     ASSERT_EQ(table_->shrink(unseen), model_.shrink(unseen));
+  }
+  void put() {
+    const Keys keys = draws_.keys(10).keys;
+    const size_t width = table_->recipe().floats(ps::Section::rows);
+    Floats images = draws_.normals(keys.size() * width);
+    for (float& value : images) value = std::abs(value);
+    table_->images().put(ps::Section::rows, keys, images);
+    model_.put(keys, images);
   }
   /// A save that is loaded again later, while tickets of another content are held.
   void keep_or_go_back() {
@@ -178,7 +190,7 @@ class Sharer {
         return;
       }
       case 5: {
-        const TableModel::Images met = walked(table_, 7);
+        const TableModel::Images met = walked(table_, ps::Section::rows, 7);
         for (const auto& [key, image] : model_.images(ps::Section::rows))
           EXPECT_EQ(met.at(key), image) << key;
         return;

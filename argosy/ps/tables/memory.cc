@@ -300,31 +300,69 @@ class MemoryTable final : public RowTable, private RowImages {
             std::vector<float>& images) const override {
     const size_t width = recipe().floats(section);
     if (width == 0) return;
-    for (const Key key : keys) {
-      const uint64_t hash = RowStore::hash(key);
+    KeyBatch batch;
+    batch.group(keys, shards_.size());
+    const size_t first = images.size();
+    images.resize(first + keys.size() * width);
+    std::vector<bool> there(keys.size());
+    for (size_t number = 0; number < shards_.size(); ++number) {
+      const std::span<const Probe> probes = batch.shard(number);
+      if (probes.empty()) continue;
+      Shard& shard = shards_[number];
+      const Lock lock(shard.mutex);
+      std::array<float*, kChunk> rows;
+      for (size_t at = 0; at < probes.size(); at += kChunk) {
+        const auto chunk = probes.subspan(at, std::min(kChunk, probes.size() - at));
+        (*shard.stores)[section].find_all(chunk, keys, width, rows);
+        for (size_t i = 0; i < chunk.size(); ++i) {
+          if (rows[i] == nullptr) continue;
+          there[chunk[i].position] = true;
+          std::copy_n(rows[i], width, images.data() + first + chunk[i].position * width);
+        }
+      }
+    }
+    size_t to = first;  // images of missing keys are closed up
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (!there[i]) continue;
+      found.push_back(keys[i]);
+      const size_t from = first + i * width;
+      if (from != to) std::copy_n(images.data() + from, width, images.data() + to);
+      to += width;
+    }
+    images.resize(to);
+  }
+
+  void put(Section section, std::span<const Key> keys, std::span<const float> images) override {
+    const size_t width = recipe().floats(section);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const uint64_t hash = RowStore::hash(keys[i]);
       Shard& shard = shard_of(hash);
       const Lock lock(shard.mutex);
-      const float* const image = (*shard.stores)[section].find(key, hash);
-      if (image == nullptr) continue;
-      found.push_back(key);
-      images.insert(images.end(), image, image + width);
+      RowStore& store = (*shard.stores)[section];
+      float* image = store.find(keys[i], hash);
+      if (image == nullptr) image = store.insert(keys[i], hash);
+      std::copy_n(images.data() + i * width, width, image);
+      if (section == Section::rows && recipe().counts_keys())
+        (*shard.stores)[Section::counted].erase(keys[i], hash);
     }
   }
 
-  void visit(Cursor& cursor, size_t at_most,
+  void visit(Section section, Cursor& cursor, size_t at_most,
              FunctionRef<void(Key, std::span<const float>)> visit) const override {
-    const size_t width = recipe().floats(Section::rows);
-    for (; cursor.shard < shards_.size() && at_most > 0; ++cursor.shard, cursor.row = 0) {
+    const size_t width = recipe().floats(section);
+    if (width == 0) cursor.at_end = true;
+    for (; !cursor.at_end && cursor.shard < shards_.size() && at_most > 0;
+         ++cursor.shard, cursor.row = 0) {
       Shard& shard = shards_[cursor.shard];
       const Lock lock(shard.mutex);
       const size_t visited =
-          shard.stores->rows.walk(cursor.row, at_most, [&](Key key, const float* image) {
+          (*shard.stores)[section].walk(cursor.row, at_most, [&](Key key, const float* image) {
             visit(key, {image, width});
           });
       at_most -= visited;
       if (at_most == 0) break;
     }
-    cursor.at_end = cursor.shard >= shards_.size();
+    cursor.at_end = cursor.at_end || cursor.shard >= shards_.size();
   }
 
   std::vector<std::unique_ptr<Stores>> fresh_stores() const {

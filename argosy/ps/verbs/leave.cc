@@ -4,8 +4,11 @@ namespace argosy::ps::verbs {
 
 Verb leave() {
   return make_verb<Leave>(Takes::moments, [](Server& server, const Asker& asker, const Leave&) {
-    server.leave(asker.worker);
-    return Done{};
+    server.begin_leaving(asker.worker);
+    return server.once_durable(asker, [&server, worker = asker.worker] {
+      server.leave(worker);
+      return Done{};
+    });
   });
 }
 

@@ -6,7 +6,7 @@ Verb pause() {
   return make_verb<Pause>(Takes::moments,
                           [](Server& server, const Asker& asker, const Pause& verb) {
                             server.pause(asker.worker, verb.pass);
-                            return Done{};
+                            return server.once_durable(asker, [] { return Done{}; });
                           });
 }
 

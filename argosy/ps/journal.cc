@@ -1,0 +1,314 @@
+#include "argosy/ps/journal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "argosy/base/error.h"
+#include "argosy/log/segment_file.h"
+#include "argosy/ps/archive.h"
+
+namespace argosy::ps {
+namespace {
+
+constexpr size_t kPage = size_t{4} << 20;  // bytes of a frame, about
+constexpr size_t kSweep = 2;               // bytes swept for each byte that has changed
+
+std::string identity_of(const Shard& shard, const std::string& job) {
+  return fmt::format("server journal 1\njob {}\nserver {} of {}\nplan {:x}\n", job, shard.index(),
+                     shard.placement().servers, shard.placement().hash());
+}
+
+/// Removes the log of an earlier run. Throws ConfigError for any other.
+void remove_log(Env& env, const std::string& folder, const std::string& identity) {
+  env.make_directories(folder);
+  std::vector<std::string> old;
+  for (const std::string& name : env.list_files(folder)) {
+    const std::optional<uint64_t> number = log_segment_number(name);
+    if (!number) continue;
+    try {
+      const LogSegmentFile segment(env, folder, *number, identity);
+    } catch (const DataError& e) {
+      fail<ConfigError>("the journal's folder is in use: ", e.what(),
+                        "; give another folder, or remove this one");
+    }
+    old.push_back(folder + "/" + name);
+  }
+  for (const std::string& path : old) env.remove_file(path);
+  if (!old.empty()) env.sync_folder(folder);
+}
+
+template <class T>
+std::vector<std::byte> encoded(const T& value) {
+  ByteBuffer out;
+  FieldWriter writer(out);
+  writer(value);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+}  // namespace
+
+Durability parse_durability(std::string_view text) {
+  if (text == "none") return Durability::none;
+  if (text == "journal") return Durability::journal;
+  check<ConfigError>(text == "fsync", "durability is '", text,
+                     "', expected none, journal or fsync");
+  return Durability::fsync;
+}
+
+Journal::Journal(Env& env, Shard& shard, JournalOptions options, const std::string& job)
+    : env_(env), shard_(shard), options_(std::move(options)) {
+  const std::string identity = identity_of(shard, job);
+  if (!options_.recover) remove_log(env, options_.folder, identity);
+  const auto visit = [&](LogRecord& record) { replay(record); };
+  log_ = open_log(env,
+                  {.folder = options_.folder,
+                   .identity = identity,
+                   .durability = options_.durability,
+                   .segment_bytes = options_.segment_bytes},
+                  visit);
+  last_record_ = log_->last_durable();
+  if (!parameters_.empty()) shard_.set_parameters(parameters_);
+  shard_.track_changes();
+}
+
+Journal::~Journal() = default;
+
+void Journal::replay(LogRecord& record) {
+  const std::string what = fmt::format("{}: record {}", options_.folder, record.number());
+  while (const std::optional<LogFrame> frame = record.next()) {
+    ByteSource in(frame->payload, what);
+    switch (frame->kind) {
+      case kShrink:
+        shard_.shrink(in.get<uint32_t>());
+        break;
+      case kReplace:
+        shard_.table(in.get<uint32_t>()).images().begin_load()->commit();
+        break;
+      case kRows:
+        replay_rows(in);
+        break;
+      case kParameters: {
+        const auto at = in.get<uint64_t>(), all = in.get<uint64_t>();
+        const size_t n = in.left() / sizeof(float);
+        check<DataError>(at <= all && n <= all - at, what, ": ", n, " floats from ", at, " of ",
+                         all, " parameters");
+        parameters_.resize(all);
+        in.get_all(std::span(parameters_).subspan(at, n));
+        break;
+      }
+      case kState: {
+        FieldReader reader(in);
+        reader(recovered_.emplace());
+        break;
+      }
+      default:
+        fail<DataError>(what, ": a frame of kind ", frame->kind, ", expected 1 to 5");
+    }
+    check<DataError>(in.left() == 0, what, ": ", in.left(), " bytes too many in a frame of kind ",
+                     frame->kind);
+  }
+}
+
+void Journal::replay_rows(ByteReader& in) {
+  const auto number = in.get<uint32_t>(), section = in.get<uint32_t>();
+  check<DataError>(number < shard_.tables() && section <= 1, in.what(), ": table ", number,
+                   ", section ", section, ", expected tables below ", shard_.tables());
+  RowTable& table = shard_.table(number);
+  const auto half = static_cast<Section>(section);
+  const size_t width = table.recipe().floats(half);
+  const auto n = in.get<uint64_t>();
+  check<DataError>(
+      n <= in.left() / sizeof(Key) && in.left() == n * (sizeof(Key) + width * sizeof(float)),
+      in.what(), ": ", n, " rows of ", width, " floats in ", in.left(), " bytes");
+  std::vector<Key> keys(n);
+  std::vector<float> images(n * width);
+  in.get_all(std::span(keys));
+  in.get_all(std::span(images));
+  table.images().put(half, keys, images);
+}
+
+size_t Journal::bytes_of(const Rows& rows) const {
+  return rows.keys.size() * sizeof(Key) + rows.images.size() * sizeof(float);
+}
+
+/// Rows to fill, with memory of earlier records.
+Journal::Rows& Journal::spare(uint32_t table, Section section) {
+  if (used_ == rows_.size()) rows_.emplace_back();
+  Rows& rows = rows_[used_++];
+  rows.table = table;
+  rows.section = section;
+  rows.keys.clear();
+  rows.images.clear();
+  return rows;
+}
+
+/// The images of these keys, page by page. Those that have no row are counted, or were erased.
+void Journal::take_rows(uint32_t table, std::span<const Key> keys) {
+  RowTable& from = shard_.table(table);
+  const RowRecipe& recipe = from.recipe();
+  const size_t page = kPage / (sizeof(Key) + recipe.floats(Section::rows) * sizeof(float));
+  for (size_t at = 0; at < keys.size(); at += page) {
+    const auto some = keys.subspan(at, std::min(page, keys.size() - at));
+    {
+      Rows& rows = spare(table, Section::rows);
+      from.images().read(Section::rows, some, rows.keys, rows.images);
+      collected_ += bytes_of(rows);
+      if (!recipe.counts_keys() || rows.keys.size() == some.size()) continue;
+    }
+    Rows& counted = spare(table, Section::counted);
+    from.images().read(Section::counted, some, counted.keys, counted.images);
+    collected_ += bytes_of(counted);
+  }
+}
+
+/// A table that was replaced is in the record as a whole.
+void Journal::take_all(uint32_t table) {
+  replaced_.push_back(table);
+  RowTable& from = shard_.table(table);
+  for (const Section section : {Section::rows, Section::counted}) {
+    const size_t width = from.recipe().floats(section);
+    RowImages::Cursor cursor;
+    while (width > 0 && !cursor.at_end) {
+      Rows& rows = spare(table, section);
+      from.images().visit(section, cursor, kPage / (sizeof(Key) + width * sizeof(float)),
+                          [&](Key key, std::span<const float> image) {
+                            rows.keys.push_back(key);
+                            rows.images.insert(rows.images.end(), image.begin(), image.end());
+                          });
+      collected_ += bytes_of(rows);
+    }
+  }
+}
+
+bool Journal::collect(JournalState state) {
+  if (waiting_) return false;
+  ChangeSet& changes = *shard_.changes();
+  if (std::exchange(all_again_, false)) {
+    for (uint32_t table = 0; table < shard_.tables(); ++table) changes.replaced(table);
+    changes.parameters_changed();
+  }
+  state_ = std::move(state);
+  used_ = 0;
+  collected_ = 0;
+  replaced_.clear();
+  shrinks_.assign(changes.shrinks().begin(), changes.shrinks().end());
+  for (uint32_t table = 0; table < shard_.tables(); ++table) {
+    if (changes.is_replaced(table)) {
+      take_all(table);
+      continue;
+    }
+    for (size_t part = 0; part < shard_.parts(); ++part)
+      take_rows(table, changes.keys(part, table));
+  }
+  has_parameters_ = changes.has_parameters();
+  begin_sweep_if_due();
+  // The log is at its longest at the end of a sweep, so small logs are swept as fast as large ones.
+  sweep(std::max(kPage, kSweep * (collected_ + parameters_.size() * sizeof(float))));
+  if (has_parameters_) parameters_ = shard_.parameters();
+  changes.clear();
+  waiting_ = true;
+  return true;
+}
+
+const JournalState& Journal::write() try {
+  write_record();
+  last_record_ = log_->commit();
+  waiting_ = false;
+  if (sweep_ && sweep_->done) end_sweep();
+  return state_;
+} catch (const IoError&) {
+  log_->abandon();
+  if (log_->last_durable() <
+      last_record_) {  // a segment is lost, so the next record has everything
+    last_record_ = log_->last_durable();
+    all_again_ = true;
+    waiting_ = false;
+    sweep_.reset();
+  }
+  throw;
+}
+
+void Journal::write_record() {
+  using Part = std::span<const std::byte>;
+  log_->begin_record();
+  const auto add = [&](Frame kind, std::initializer_list<Part> parts) {
+    log_->add_frame(kind, std::span(parts.begin(), parts.size()));
+    for (const Part& part : parts) written_ += part.size();
+  };
+  const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  for (const uint32_t unseen : shrinks_) add(kShrink, {bytes(std::array{unseen})});
+  for (const uint32_t table : replaced_) add(kReplace, {bytes(std::array{table})});
+  for (const Rows& rows : std::span(rows_).first(used_)) {
+    if (rows.keys.empty()) continue;
+    const std::array head{rows.table, static_cast<uint32_t>(rows.section)};
+    const std::array count{static_cast<uint64_t>(rows.keys.size())};
+    add(kRows, {bytes(head), bytes(count), bytes(rows.keys), bytes(rows.images)});
+  }
+  for (size_t at = 0; has_parameters_ && at < parameters_.size(); at += kPage / sizeof(float)) {
+    const size_t n = std::min(kPage / sizeof(float), parameters_.size() - at);
+    const std::array range{static_cast<uint64_t>(at), static_cast<uint64_t>(parameters_.size())};
+    add(kParameters, {bytes(range), bytes(std::span(parameters_).subspan(at, n))});
+  }
+  const std::vector<std::byte> state = encoded(state_);
+  add(kState, {Part(state)});
+}
+
+uint64_t Journal::live_bytes() const {
+  uint64_t bytes = parameters_.size() * sizeof(float);
+  for (uint32_t table = 0; table < shard_.tables(); ++table) {
+    RowTable& rows = shard_.table(table);
+    bytes += rows.size() * (sizeof(Key) + rows.recipe().floats(Section::rows) * sizeof(float));
+  }
+  return bytes;
+}
+
+void Journal::begin_sweep_if_due() {
+  if (sweep_) return;
+  uint64_t all = 0;
+  for (const LogSegment& segment : log_->segments()) all += segment.bytes;
+  if (all < 2 * options_.segment_bytes + live_bytes() * 3 / 2) return;
+  sweep_.emplace().first_record = last_record_ + 1;
+  has_parameters_ = true;
+}
+
+void Journal::sweep(size_t bytes) {
+  if (!sweep_) return;
+  for (size_t left = bytes; left > 0 && !sweep_->done;) {
+    RowTable& table = shard_.table(sweep_->table);
+    const size_t width = table.recipe().floats(sweep_->section);
+    const size_t row = sizeof(Key) + width * sizeof(float);
+    if (width > 0 && !sweep_->cursor.at_end) {
+      Rows& rows = spare(sweep_->table, sweep_->section);
+      table.images().visit(sweep_->section, sweep_->cursor, std::min(left, kPage) / row + 1,
+                           [&](Key key, std::span<const float> image) {
+                             rows.keys.push_back(key);
+                             rows.images.insert(rows.images.end(), image.begin(), image.end());
+                           });
+      left -= std::min(left, bytes_of(rows));
+      if (!sweep_->cursor.at_end) continue;
+    }
+    sweep_->cursor = {};
+    if (sweep_->section == Section::rows) {
+      sweep_->section = Section::counted;
+    } else {
+      sweep_->section = Section::rows;
+      sweep_->done = ++sweep_->table == shard_.tables();
+    }
+  }
+  if (shard_.tables() == 0) sweep_->done = true;
+}
+
+/// Everything is in the records from its first one on.
+void Journal::end_sweep() {
+  const uint64_t first = sweep_->first_record;
+  sweep_.reset();
+  // The oldest first: what is left must not have an image without the shrinks that came after it.
+  const std::vector<LogSegment> segments = log_->segments();
+  for (const LogSegment& segment : segments)
+    if (segment.last_record < first) log_->remove_segment(segment.number);
+}
+
+}  // namespace argosy::ps

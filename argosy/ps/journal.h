@@ -1,0 +1,128 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "argosy/base/env.h"
+#include "argosy/log/writer.h"
+#include "argosy/ps/server_mark.h"
+#include "argosy/ps/shard.h"
+
+namespace argosy::ps {
+
+/// "none", "journal" or "fsync". Throws ConfigError.
+Durability parse_durability(std::string_view text);
+
+struct JournalOptions {
+  std::string folder;
+  Durability durability = Durability::journal;
+  Env::Duration every = std::chrono::milliseconds(250);  // between records
+  size_t bytes = size_t{8} << 20;                        // of changed rows that make a record due
+  uint64_t segment_bytes = uint64_t{64} << 20;
+  /// Go on from what the folder has. Otherwise the journal of an earlier run is removed from it.
+  bool recover = false;
+};
+
+/// What a server must know besides its rows and parameters to go on.
+struct JournalState {
+  ServerMark mark = {};             // of what was applied
+  std::vector<uint32_t> left = {};  // workers that have left the job
+  template <class A>
+  void fields(A& a) {
+    a(mark, left);
+  }
+};
+
+/// The log of one server. A record holds everything that the exchanges since the last one have
+/// changed, as it is after them (images, no gradients), and how far each worker is: either all of
+/// that counts or nothing. Invariants:
+///
+///   1. The images of a record are those of a moment at which no exchange is half applied, and its
+///      state is that of the same moment. Replayed up to any record, a shard is as it was then.
+///   2. A record is replayed in the order shrinks, replaced tables, rows, parameters, state. What a
+///      shrink erases follows from the rows, so it is repeated and not written row by row.
+///   3. What was collected stays until it is written: a record that does not get to the disk is
+///      written again as a whole, under the next number.
+///   4. A sweep writes all rows anew, some with each record. Segments older than its beginning hold
+///      nothing that is not in a later one, and go when it ends.
+///
+/// Thread safety: none; collect() needs the shard to be at rest.
+class Journal {
+ public:
+  /// Opens the log; with options.recover fills the shard, of which nothing has changed yet. Throws
+  /// DataError for a log that is damaged, ConfigError for one of another job, and IoError.
+  Journal(Env& env, Shard& shard, JournalOptions options, const std::string& job);
+  ~Journal();
+
+  const JournalOptions& options() const { return options_; }
+  /// Of the last record; nothing: there was none.
+  const std::optional<JournalState>& recovered() const { return recovered_; }
+
+  /// Takes over what has changed. False: what was collected before is still to be written.
+  bool collect(JournalState state);
+  /// Whether the next record has everything, although not everything has changed.
+  bool needs_all() const { return all_again_; }
+  /// Whether something was collected and not written.
+  bool waiting() const { return waiting_; }
+  /// Writes what was collected and returns its state, which is safe from now on. Throws IoError.
+  const JournalState& write();
+  uint64_t bytes_written() const { return written_; }
+
+ private:
+  enum Frame : uint32_t { kShrink = 1, kReplace = 2, kRows = 3, kParameters = 4, kState = 5 };
+  /// Images of one table.
+  struct Rows {
+    uint32_t table = 0;
+    Section section = Section::rows;
+    std::vector<Key> keys = {};
+    std::vector<float> images = {};
+  };
+
+  void write_record();
+  void replay(LogRecord& record);
+  void replay_rows(ByteReader& in);
+  void take_rows(uint32_t table, std::span<const Key> keys);
+  void take_all(uint32_t table);
+  void add_page(Rows& page);
+  void sweep(size_t bytes);
+  void begin_sweep_if_due();
+  void end_sweep();
+  Rows& spare(uint32_t table, Section section);
+  uint64_t live_bytes() const;
+  size_t bytes_of(const Rows& rows) const;
+
+  Env& env_;
+  Shard& shard_;
+  const JournalOptions options_;
+  std::unique_ptr<LogWriter> log_;
+  std::optional<JournalState> recovered_;
+  std::vector<float> parameters_;  // while replaying; then those that are to be written
+
+  // What was collected:
+  bool waiting_ = false;    // for write()
+  bool all_again_ = false;  // records were lost: the next one has everything
+  uint64_t last_record_ = 0;
+  JournalState state_;
+  std::vector<uint32_t> shrinks_, replaced_;
+  std::vector<Rows> rows_;
+  size_t used_ = 0;  // of rows_; the memory of the others is kept
+  bool has_parameters_ = false;
+  size_t collected_ = 0;  // bytes
+
+  struct Sweep {
+    uint64_t first_record = 0;
+    uint32_t table = 0;
+    Section section = Section::rows;
+    RowImages::Cursor cursor = {};
+    bool done = false;
+  };
+  std::optional<Sweep> sweep_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace argosy::ps

@@ -1,0 +1,299 @@
+#include "argosy/ps/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "argosy/base/error.h"
+#include "argosy/ps/row_sums.h"
+#include "argosy/ps/table_file.h"
+#include "argosy/ps/test_cluster.h"
+#include "argosy/world/disk_env.h"
+
+namespace argosy::ps {
+namespace {
+
+using namespace std::chrono_literals;
+
+Placement two_tables() {
+  const ParameterSpec parameter{
+      .name = "w", .elements = 50, .rule = "adam", .init = "uniform(-1, 1)"};
+  const TableSpec counted{.name = "counted",
+                          .dim = 3,
+                          .rule = "adam",
+                          .init = "uniform(-1, 1)",
+                          .entry = "count_filter(3)",
+                          .track_unseen = true,
+                          .shards = 4};
+  const TableSpec plain{.name = "plain", .dim = 2, .rule = "adagrad", .shards = 2};
+  return place({parameter}, {counted, plain}, {0, 1}, 1);
+}
+
+/// Everything that a shard holds, as bytes.
+struct Content {
+  std::vector<float> parameters;
+  std::vector<std::vector<std::byte>> tables;
+  bool operator==(const Content&) const = default;
+};
+
+Content content_of(Shard& shard) {
+  Content content{.parameters = shard.parameters(), .tables = {}};
+  for (size_t i = 0; i < shard.tables(); ++i) {
+    ByteBuffer bytes;
+    save_table(shard.table(i), bytes);
+    content.tables.emplace_back(bytes.bytes().begin(), bytes.bytes().end());
+  }
+  return content;
+}
+
+/// A server's shard and its journal, without a server.
+struct Machine {
+  Machine(Env& env, const JournalOptions& options, size_t parts = 2)
+      : shard(two_tables(), 0, parts), journal(env, shard, options, "job") {}
+
+  /// Changes rows and parameters as exchanges and verbs do.
+  void change(Dice& dice, uint64_t step) {
+    switch (dice.below(8)) {
+      case 0:
+        shard.shrink(static_cast<uint32_t>(1 + dice.below(3)));
+        return;
+      case 1:
+        for (size_t part = 0; part < shard.parts(); ++part)
+          shard.apply_parameters(part, std::vector<float>(50, 0.5F), step);
+        return;
+      default:
+        break;
+    }
+    const size_t table = dice.below(2);
+    std::vector<Key> keys;
+    for (size_t i = 1 + dice.below(40); i > 0; --i) keys.push_back(mix(dice.below(200)));
+    std::ranges::sort(keys);
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    const std::vector<float> grads(keys.size() * shard.table(table).spec().dim,
+                                   static_cast<float>(dice.below(9)) - 4);
+    for (size_t part = 0; part < shard.parts(); ++part) {
+      Ticket ticket;
+      shard.table(table).locate(keys, {}, shard.part(part), ticket);
+      apply_located(shard.table(table), ticket, grads, step);
+      shard.changes()->rows_changed(part, table, ticket);
+    }
+  }
+  void record(uint64_t step) {
+    journal.collect({.mark = {.step = step, .applied = {step}, .trained = {}}});
+    journal.write();
+  }
+
+  Shard shard;
+  Journal journal;
+};
+
+JournalOptions options_of(uint64_t seed, bool recover) {
+  return {.folder = "journal",
+          .durability = seed % 2 == 0 ? Durability::journal : Durability::fsync,
+          .segment_bytes = 4096,
+          .recover = recover};
+}
+
+/// Lives of one server, each from the journal of the one before: what the last record had is there,
+/// to the bit, and nothing of what came after.
+void expect_exact_recovery(uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server", seed);
+  Dice dice(seed, 1);
+  uint64_t step = 0;
+  std::map<uint64_t, Content> written;  // by step
+  {
+    Machine fresh(env, options_of(seed, false));
+    written.emplace(0, content_of(fresh.shard));
+  }
+  for (int life = 0; life < 4; ++life) {
+    {
+      Machine machine(env, options_of(seed, true), 1 + dice.below(3));
+      const auto& state = machine.journal.recovered();
+      ASSERT_EQ(state ? state->mark.step : 0, written.rbegin()->first);
+      const Content& expected = written.rbegin()->second;
+      const Content found = content_of(machine.shard);
+      ASSERT_EQ(found.parameters, expected.parameters);
+      for (size_t i = 0; i < found.tables.size(); ++i)
+        ASSERT_TRUE(found.tables[i] == expected.tables[i]) << "table " << i << ", life " << life;
+      for (size_t records = dice.below(30); records > 0; --records) {
+        for (size_t changes = 1 + dice.below(5); changes > 0; --changes)
+          machine.change(dice, ++step);
+        machine.record(step);
+        written.clear();
+        written.emplace(step, content_of(machine.shard));
+      }
+      machine.change(dice, step + 1);  // is lost
+      if (dice.below(2) == 0)
+        machine.journal.collect({.mark = {.step = step + 1, .applied = {step + 1}, .trained = {}}});
+    }
+    if (seed % 2 == 0)
+      disk.crash_process("server");
+    else
+      disk.crash_machine("server", dice);
+  }
+}
+
+TEST(Journal, RecoversWhatTheLastRecordHad) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    expect_exact_recovery(seed);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Journal, RemovesSegmentsThatASweepHasReplaced) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  Dice dice(7, 1);
+  Machine machine(env, options_of(2, false));
+  uint64_t most = 0;
+  for (uint64_t step = 1; step <= 600; ++step) {
+    machine.change(dice, step);
+    machine.record(step);
+    most = std::max(most, disk.used());
+  }
+  EXPECT_GT(machine.journal.bytes_written(), 4 * most);
+  const Content last = content_of(machine.shard);
+  Machine again(env, options_of(2, true));
+  EXPECT_EQ(content_of(again.shard), last);
+  EXPECT_EQ(again.journal.recovered()->mark.step, 600U);
+}
+
+TEST(Journal, WritesARecordAgainThatADiskDidNotTake) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  Dice dice(3, 1);
+  Machine machine(env, options_of(1, false));
+  for (uint64_t step = 1; step <= 20; ++step) {
+    machine.change(dice, step);
+    if (step % 4 == 0) {
+      disk.inject(step % 8 == 0 ? SimulatedDisk::Operation::append : SimulatedDisk::Operation::sync,
+                  SimulatedDisk::Failing::once);
+      EXPECT_THROW(machine.record(step), IoError);
+      disk.heal();
+    }
+    machine.record(step);
+  }
+  while (machine.journal.waiting() || machine.journal.needs_all()) machine.record(20);
+  const Content last = content_of(machine.shard);
+  disk.crash_machine("server", dice);
+  Machine again(env, options_of(1, true));
+  EXPECT_EQ(content_of(again.shard), last);
+}
+
+TEST(Journal, HasATableThatWasLoadedAsAWhole) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  Dice dice(5, 1);
+  Machine machine(env, options_of(2, false));
+  for (uint64_t step = 1; step <= 10; ++step) machine.change(dice, step);
+  const auto saved = machine.shard.save(env, "saves", 1);
+  const Content then = content_of(machine.shard);
+  for (uint64_t step = 11; step <= 20; ++step) machine.change(dice, step);
+  machine.record(20);
+  const std::vector<float> parameters = then.parameters;
+  machine.shard.load(env, "saves", saved);
+  machine.shard.set_parameters(parameters);
+  machine.record(21);
+  Machine again(env, options_of(2, true));
+  EXPECT_EQ(content_of(again.shard), then);
+}
+
+TEST(Journal, RefusesTheFolderOfAnotherJob) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  {
+    Shard shard(two_tables(), 0, 1);
+    Journal journal(env, shard, options_of(2, false), "night");
+    journal.collect({});
+    journal.write();
+  }
+  Shard shard(two_tables(), 0, 1);
+  const auto open = [&](bool recover) {
+    try {
+      Journal(env, shard, options_of(2, recover), "day");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("it was opened");
+  };
+  EXPECT_NE(open(false).find("night"), std::string::npos) << open(false);
+  EXPECT_NE(open(true).find("night"), std::string::npos) << open(true);
+}
+
+TEST(Journal, GivesUpThatOfAnEarlierRunOfTheSameJob) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  Dice dice(5, 1);
+  {
+    Machine machine(env, options_of(2, false));
+    machine.change(dice, 1);
+    machine.record(1);
+  }
+  const Machine fresh(env, options_of(2, false));
+  EXPECT_FALSE(fresh.journal.recovered());
+  EXPECT_EQ(fresh.shard.rows(), 0U);
+}
+
+// Clusters whose servers are killed and come back from their journals.
+
+struct Kills {
+  uint64_t seed;
+  bool sync;
+  uint32_t servers, workers;
+};
+
+/// Every push counts, once, whatever happened to servers and network.
+void expect_nothing_lost(const Kills& kills, const std::string& store = "memory") {
+  SCOPED_TRACE("seed " + std::to_string(kills.seed));
+  constexpr int kSteps = 40;
+  Cluster cluster(kills.seed,
+                  {.servers = kills.servers,
+                   .workers = kills.workers,
+                   .steps = kSteps,
+                   .sync = kills.sync,
+                   .faults = {.drop = 0.02,
+                              .duplicate = 0.03,
+                              .reorder = 0.05,
+                              .truncate = 0.002,
+                              .flip = 0.002,
+                              .cut = 0.005,
+                              .min_delay = 50us,
+                              .max_delay = 20ms},
+                   .store = store,
+                   .durability = kills.seed % 3 == 0 ? Durability::fsync : Durability::journal});
+  Dice dice(kills.seed, 9);
+  for (size_t i = 1 + dice.below(4); i > 0; --i)
+    cluster.crash_server(static_cast<uint32_t>(dice.below(kills.servers)),
+                         1ms * (20 + dice.below(2500)), 1ms * dice.below(3000));
+  ASSERT_TRUE(cluster.run()) << cluster.log();
+  const auto workers = static_cast<float>(kills.workers);
+  for (uint32_t w = 0; w < kills.workers; ++w) {
+    ASSERT_EQ(cluster.worker(w).error(), nullptr) << cluster.log();
+    EXPECT_EQ(cluster.worker(w).acknowledged(), kSteps);
+    EXPECT_EQ(cluster.value(w), kills.sync ? kSteps / workers : kSteps) << cluster.log();
+  }
+  EXPECT_EQ(cluster.value(kShared), kills.sync ? kSteps : kSteps * workers) << cluster.log();
+  EXPECT_EQ(cluster.parameter_sums(),
+            std::vector<float>(kClusterParameter, kills.sync ? kSteps : kSteps * workers))
+      << cluster.log();
+}
+
+TEST(Journal, LosesNothingOfAsyncClustersWhoseServersAreKilled) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    expect_nothing_lost({seed, false, 1 + static_cast<uint32_t>(seed % 3), 3});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Journal, LosesNothingOfSyncClustersWhoseServersAreKilled) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    expect_nothing_lost({seed, true, 1 + static_cast<uint32_t>(seed % 3), 4});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace argosy::ps
