@@ -116,7 +116,7 @@ uint64_t LogWriter::commit() {
   return record;
 }
 
-void LogWriter::abandon() noexcept {
+void LogWriter::abandon() {
   if (active_ == nullptr || !active_->open) return;
   active_->open = false;
   if (active_->frames == 0) return;

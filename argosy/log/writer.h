@@ -58,7 +58,7 @@ class LogWriter {
   /// The number of the record, which is as durable as the options say.
   uint64_t commit();
   /// Drops the open record, if there is one: its frames stay, behind them a frame that says so.
-  void abandon() noexcept;
+  void abandon();
 
   /// The last record that counts, as durable as the options say. Where it falls behind what
   /// commit() had returned, the records above it must be written anew.

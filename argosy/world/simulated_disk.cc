@@ -37,6 +37,8 @@ class SimulatedDisk::Handle final : public WritableFile {
 
   void append(std::span<const std::byte> bytes) override {
     if (!file_->open) return;
+    if (disk_.changes_left_ == 0U) add(bytes.first(bytes.size() / 2));
+    disk_.change();
     const bool fails = disk_.fails(Operation::append, file_->path);
     if (fails) {
       add(bytes.first(bytes.size() / 2));
@@ -50,8 +52,10 @@ class SimulatedDisk::Handle final : public WritableFile {
 
   void sync() override {
     if (!file_->open) return;
+    disk_.change();
     if (disk_.fails(Operation::sync, file_->path)) {
       file_->lossy = true;
+      ++disk_.failed_syncs_;
       fail<IoError>("sync ", file_->path, ": Input/output error");
     }
     if (!file_->lossy) file_->synced = file_->bytes.size();
@@ -105,6 +109,7 @@ void SimulatedDisk::note_change(const std::string& path, const std::string& host
 
 std::unique_ptr<WritableFile> SimulatedDisk::create(const std::string& path,
                                                     const std::string& host) {
+  change();
   const std::string at = plain(path);
   check_folder("open", path);
   check<IoError>(!directories_.contains(at), "open ", path, ": Is a directory");
@@ -137,6 +142,7 @@ bool SimulatedDisk::file_exists(const std::string& path) const {
 }
 
 void SimulatedDisk::rename_file(const std::string& from, const std::string& to) {
+  change();
   const std::string target = plain(to);
   const auto found = files_.find(plain(from));
   check<IoError>(found != files_.end(), "rename to ", to, kAbsent);
@@ -146,11 +152,12 @@ void SimulatedDisk::rename_file(const std::string& from, const std::string& to) 
   changes_.erase(plain(from));
   files_[target] = file;
   file->path = target;
-  sync_folder(folder_of(target));
+  make_names_durable(folder_of(target));
 }
 
 void SimulatedDisk::link_file(const std::string& from, const std::string& to,
                               const std::string& host) {
+  change();
   const auto found = files_.find(plain(from));
   check<IoError>(found != files_.end(), "link to ", to, kAbsent);
   check_folder("link to", to);
@@ -161,11 +168,13 @@ void SimulatedDisk::link_file(const std::string& from, const std::string& to,
 
 void SimulatedDisk::remove_file(const std::string& path, const std::string& host) {
   if (!files_.contains(plain(path))) return;
+  change();
   note_change(plain(path), host);
   files_.erase(plain(path));
 }
 
 void SimulatedDisk::truncate_file(const std::string& path, uint64_t size) {
+  change();
   File& file = *find("truncate", path);
   check<IoError>(size <= file.bytes.size(), "truncate ", path, " to ", size, " bytes: it has ",
                  file.bytes.size());
@@ -173,12 +182,14 @@ void SimulatedDisk::truncate_file(const std::string& path, uint64_t size) {
   file.synced = std::min<size_t>(file.synced, size);
   if (fails(Operation::sync, plain(path))) {
     file.lossy = true;
+    ++failed_syncs_;
     fail<IoError>("sync ", path, ": Input/output error");
   }
   if (!file.lossy) file.synced = size;
 }
 
 void SimulatedDisk::make_directories(const std::string& path) {
+  change();
   for (std::string at = plain(path); !at.empty() && at != "/"; at = folder_of(at)) {
     check<IoError>(!files_.contains(at), "create directory ", path, ": Not a directory");
     directories_.insert(at);
@@ -196,14 +207,25 @@ std::vector<std::string> SimulatedDisk::list_files(const std::string& folder) co
 }
 
 void SimulatedDisk::sync_folder(const std::string& folder) {
-  const std::string at = plain(folder);
+  change();
+  make_names_durable(plain(folder));
+}
+
+void SimulatedDisk::make_names_durable(const std::string& folder) {
   std::erase_if(changes_, [&](const auto& change) {
     const std::string within = folder_of(change.first);
-    return within == at || (within.empty() && at == ".");
+    return within == folder || (within.empty() && folder == ".");
   });
 }
 
+void SimulatedDisk::change() {
+  if (!changes_left_) return;
+  if (*changes_left_ == 0) throw Stopped{};
+  --*changes_left_;
+}
+
 void SimulatedDisk::crash(const std::string& host, const std::function<size_t(size_t)>& kept) {
+  changes_left_.reset();
   for (auto& entry : files_) {
     File& file = *entry.second;
     if (file.host != host || !file.open) continue;
@@ -215,6 +237,7 @@ void SimulatedDisk::crash(const std::string& host, const std::function<size_t(si
 }
 
 void SimulatedDisk::crash_process(const std::string& host) {
+  changes_left_.reset();
   for (auto& entry : files_)
     if (entry.second->host == host) entry.second->open = false;
 }

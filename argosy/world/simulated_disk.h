@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,9 @@ namespace argosy {
 ///    later syncs of the file return without having saved them. Real systems do so too.
 class SimulatedDisk {
  public:
+  /// Thrown by whatever would change the disk after stop_after(); no Error, so nobody handles it.
+  struct Stopped {};
+
   static constexpr size_t kBlock = 512;  // is written whole or not at all
 
   std::unique_ptr<WritableFile> create_file(const std::string& path, const std::string& host);
@@ -49,6 +53,10 @@ class SimulatedDisk {
   /// length, and each of its blocks is there, reads as zeros, or as garbage.
   void crash_machine(const std::string& host, Dice& dice);
 
+  /// After that many changes of the disk, or calls to sync, the next ones fail, until there is a
+  /// crash: so a test can crash between any two of them. The first append to fail writes half.
+  void stop_after(uint64_t changes) { changes_left_ = changes; }
+
   /// An append that would go beyond it writes what fits and throws.
   void set_capacity(uint64_t bytes) { capacity_ = bytes; }
   uint64_t used() const;
@@ -60,6 +68,7 @@ class SimulatedDisk {
   void inject(Operation operation, Failing failing, const std::string& path = "");
   /// No operation fails any more. Files whose sync failed stay as they are (3).
   void heal() { faults_.clear(); }
+  uint64_t failed_syncs() const { return failed_syncs_; }
   void flip_bit(const std::string& path, uint64_t offset, unsigned bit);
 
  private:
@@ -76,14 +85,18 @@ class SimulatedDisk {
   void check_folder(const char* what, const std::string& path) const;
   std::unique_ptr<WritableFile> create(const std::string& path, const std::string& host);
   void note_change(const std::string& path, const std::string& host);
+  void make_names_durable(const std::string& folder);
   void tear(File& file, Dice& dice);
   bool fails(Operation operation, const std::string& path);
+  void change();
 
   std::map<std::string, FilePtr> files_;
   std::map<std::string, Change> changes_;
   std::set<std::string> directories_;
   std::map<std::pair<Operation, std::string>, Failing> faults_;
   uint64_t capacity_ = std::numeric_limits<uint64_t>::max();
+  std::optional<uint64_t> changes_left_;
+  uint64_t failed_syncs_ = 0;
 };
 
 }  // namespace argosy

@@ -154,6 +154,18 @@ TEST_F(SimulatedDiskTest, WhatAFailedSyncHasLostIsNotSavedByTheNext) {
   EXPECT_LT(shortest, 5010U);
 }
 
+TEST_F(SimulatedDiskTest, ItStopsBetweenAnyTwoChanges) {
+  const auto file = write("d/a", 10);
+  disk.stop_after(1);
+  EXPECT_NO_THROW(file->append(std::vector<std::byte>(10)));
+  EXPECT_THROW(file->append(std::vector<std::byte>(10)), SimulatedDisk::Stopped);
+  EXPECT_EQ(env.file_size("d/a"), 25U);
+  EXPECT_THROW(file->sync(), SimulatedDisk::Stopped);
+  EXPECT_THROW(env.remove_file("d/a"), SimulatedDisk::Stopped);
+  disk.crash_process("host");
+  EXPECT_NO_THROW(env.remove_file("d/a"));
+}
+
 TEST_F(SimulatedDiskTest, BitsFlip) {
   write("d/a", 10);
   disk.flip_bit("d/a", 3, 4);
