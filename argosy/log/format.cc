@@ -153,9 +153,9 @@ std::optional<LogFrameHeader> find_log_frame(std::span<const std::byte> bytes, u
 std::optional<size_t> find_log_magic(std::span<const std::byte> bytes) {
   static constexpr std::array<std::byte, 4> kBytes = {std::byte{'A'}, std::byte{'F'},
                                                       std::byte{'R'}, std::byte{'M'}};
-  const auto found = std::ranges::search(bytes, kBytes);
-  if (found.empty()) return {};
-  return static_cast<size_t>(found.begin() - bytes.begin());
+  const auto found = std::search(bytes.begin(), bytes.end(), kBytes.begin(), kBytes.end());
+  if (found == bytes.end()) return {};
+  return static_cast<size_t>(found - bytes.begin());
 }
 
 uint64_t chain_log_sums(uint64_t chain, uint64_t sum) { return mix(chain + mix(sum)); }

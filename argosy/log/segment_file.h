@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/base/error.h"
 #include "argosy/log/reader.h"
 
 namespace argosy {

@@ -12,11 +12,13 @@
 #include "argosy/data/parse_lines.h"
 #include "argosy/graph/program.h"
 #include "argosy/launch/status_view.h"
+#include "argosy/log/writer.h"
 #include "argosy/ps/row_sums.h"
 #include "argosy/ps/table_file.h"
 #include "argosy/ps/verbs.h"
 #include "argosy/ps/wire.h"
 #include "argosy/train/saved_model.h"
+#include "argosy/world/disk_env.h"
 
 namespace argosy::fuzz {
 namespace {
@@ -231,6 +233,64 @@ void decode_greetings(std::span<const std::byte> bytes) {
   });
 }
 
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+const LogSegmentHeader kLogHeader{.segment = 1, .identity = "fuzz", .catalogue = {}};
+
+/// A log of one segment is read, opened, written to and read again.
+void open_segment(std::span<const std::byte> bytes) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "host");
+  env.make_directories("log");
+  env.create_file("log/0000000001.seg")->append(bytes);
+  const auto visit = [](LogRecord& record) {
+    while (record.next()) {
+    }
+  };
+  allow_errors([&] {
+    const auto log = open_log(env, {.folder = "log", .identity = "fuzz"}, visit);
+    log->begin_record();
+    log->add_frame(1, bytes);
+    log->commit();
+    read_log(env, "log", "fuzz", visit);
+  });
+}
+
+/// A segment of frames whose sums fit; four bytes say what is in each.
+void open_frames(std::span<const std::byte> bytes) {
+  ByteBuffer segment;
+  segment.write(encode_log_header(kLogHeader));
+  for (; bytes.size() >= 4; bytes = bytes.subspan(4)) {
+    const auto at = [&](size_t i) { return static_cast<uint32_t>(bytes[i]); };
+    const auto payload = bytes.first(std::min<size_t>(bytes.size(), at(3) % 48));
+    LogFrameHeader header{.role = static_cast<LogRole>(at(0) % 7),
+                          .length = at(3) == 255 ? 1U << 31 : static_cast<uint32_t>(payload.size()),
+                          .segment = 1,
+                          .record = at(1),
+                          .index = at(2),
+                          .payload_sum = hash64(payload)};
+    seal_log_frame(header, log_seed(kLogHeader));
+    segment.put(header);
+    segment.write(payload);
+  }
+  open_segment(segment.bytes());
+}
+
+std::string segment_seed() {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "host");
+  const auto log = open_log(env, {.folder = "log", .identity = "fuzz"}, {});
+  for (const char* text : {"one", "two"}) {
+    log->begin_record();
+    log->add_frame(1, bytes_of(text));
+    log->commit();
+  }
+  log->seal();
+  return string_of(env.read_file("log/0000000001.seg"));
+}
+
 }  // namespace
 
 std::map<std::string, Target> all_targets() {
@@ -282,6 +342,11 @@ std::map<std::string, Target> all_targets() {
        seed(ps::Welcome{.server = 1, .applied = 2, .step = 3}),
        seed(ps::Pong{.received = 4, .applied = 3, .waits_for = "worker 1"}),
        seed(ps::request_of(ps::verbs::Load{"folder", {{"rows", "rows.1.0-of-1.rows"}}}))}};
+  targets["log"] = {[](auto bytes) {
+                      open_segment(bytes);
+                      open_frames(bytes);
+                    },
+                    {segment_seed(), std::string("\1\1\0\3\2\1\1\0", 8)}};
   targets["status"] = {[](auto bytes) {
                          allow_errors([&] {
                            const std::vector<launch::StatusFile> files = {

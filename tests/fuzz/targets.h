@@ -17,7 +17,7 @@ struct Target {
 };
 
 /// By name: parser_<name> for each text format, yaml, program, saved_model, sparse_table, call,
-/// exchange, greetings, status.
+/// exchange, greetings, log, status.
 std::map<std::string, Target> all_targets();
 
 }  // namespace argosy::fuzz
