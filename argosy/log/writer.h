@@ -22,7 +22,7 @@ struct LogOptions {
   std::string folder;
   std::string identity;  // opaque: what the log belongs to; another log's folder is refused
   Durability durability = Durability::journal;
-  uint64_t segment_bytes = uint64_t{64} << 20;  // a record begins in a segment that is smaller
+  uint64_t segment_bytes = uint64_t{64} << 20;  // a segment of that size takes no more records
 };
 
 /// Appends atomic records to a log. One record at a time: begin_record(), frames, commit().
