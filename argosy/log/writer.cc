@@ -166,11 +166,12 @@ void LogWriter::remove_segment(uint64_t number) {
   sync();
   std::erase_if(segments_, is_it);
   update_listing();
-  env_.remove_file(log_segment_path(options_.folder, number));
+  retired_.push_back(number);
+  remove_retired();
 }
 
 void LogWriter::begin_segment() {
-  if (!env_.file_exists(options_.folder)) {
+  if (last_number_ == 0) {  // the folder may be there and not be durable yet
     env_.make_directories(options_.folder);
     env_.sync_folder(parent_of(options_.folder));
   }
