@@ -5,7 +5,7 @@
 namespace argosy {
 namespace {
 
-/// Of an edge that is not a state's.
+/// Storage for the gradient of a parameter or table edge.
 std::span<const float>& gradient_of(Batch& batch, const Edge& edge) {
   return edge.kind == VarKind::rows ? batch.row_grads[edge.target] : batch.grads[edge.target];
 }

@@ -73,7 +73,7 @@ class LaneOf final : public Lane {
   State state_;
 };
 
-/// What a rank's trainer needs besides its lanes.
+/// Extra facilities a rank's trainer uses.
 struct RankDuties {
   uint64_t rank = 0, ranks = 1;
   /// By parameter: where to compute its gradient, so that deliver need not copy it; an empty tensor

@@ -22,7 +22,7 @@ std::vector<DensePiece> dense_pieces(const ps::Placement& placement, uint32_t se
       pieces.push_back({.parameter = slice.parameter, .is_state = true, .begin = 0, .size = state});
       continue;
     }
-    // Each kind of state has a value for every element, one kind behind the other.
+    // Each kind of state has one value per element; the kinds follow each other.
     for (size_t kind = 0; kind < state / spec.elements; ++kind)
       pieces.push_back({.parameter = slice.parameter,
                         .is_state = true,

@@ -7,8 +7,8 @@
 
 namespace argosy {
 
-/// Merges the gradients of several batches into one push: dense ones are summed, those of rows stay
-/// with the keys of their batch. Thread safety: none.
+/// Merges the gradients of several batches into one push: dense ones are summed, row gradients stay
+/// with their batch's keys. Thread safety: none.
 class Merged {
  public:
   /// Copies what an exchange would push.

@@ -15,8 +15,8 @@ namespace argosy {
 /// defines one, by a function with the file's name; docs/how-to/add-a-mode.md adds another.
 struct Mode {
   enum class Needs : uint8_t { nothing, servers, ranks };
-  /// What workers push: gradients, to which servers apply the plan's rules, or differences that the
-  /// worker's own rules have made, which servers only add up.
+  /// Gradients: servers apply the plan's rules. Differences: the worker's own rules have been
+  /// applied, and servers only add.
   enum class Pushes : uint8_t { gradients, differences };
 
   std::string name = {};  // its file's

@@ -1,6 +1,5 @@
-// What each mode promises, counted: sums to the bit, what a batch sees of those before it, and how
-// much goes over the wire. tests/conformance/modes_conformance_test.cc has what all of them
-// promise.
+// Exact counts for each mode: sums to the bit, which earlier batches a batch sees, and the traffic
+// it causes. tests/conformance/modes_conformance_test.cc has the contract common to all modes.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -82,7 +81,7 @@ TEST_F(ModesTest, AsyncSeesItsOwnBatchesButTheLastOne) {
 
 TEST_F(ModesTest, MergedAsyncPushesSumsOfSeveralBatches) {
   for (const int merge : {2, 3, 4}) {
-    // The pull for a batch goes out with the commit two before it, behind whole pushes.
+    // A batch's pull goes out with the commit two batches earlier, after whole pushes.
     const auto applied = [&](int number) { return std::max(number - 2, 0) / merge; };
     const auto on_fetch = [&](int number, const IntegerBatch& batch) {
       EXPECT_EQ(batch.seen(), seen_of(sum_of(plan_, 1, {applied(number) * merge}), batch))
@@ -253,7 +252,7 @@ TEST_F(ModesTest, GeoIsTheServersPlusItsOwnDifferences) {
       worker.communicator().drain();
       const int batches = kBatches - 2 * i;
       if (batches % kGeoStep != 0) reference.exchange(i);
-      // Of a pass that begins and one for each geo_step batches.
+      // One push when the pass begins, and one for every geo_step batches.
       EXPECT_EQ(worker.sent(0).pushes, 1U + (batches + kGeoStep - 1) / kGeoStep);
     }
     EXPECT_EQ(integers_of(workers[0]->communicator().store()), reference.server());

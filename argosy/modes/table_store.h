@@ -45,7 +45,7 @@ class RowsByKey {
   std::vector<std::vector<float>> values_;
 };
 
-/// Parameters, rows and optimizer state, wherever they live. For use between batches only.
+/// Parameters, rows and optimizer state, local or remote. For use between batches only.
 class TableStore {
  public:
   virtual ~TableStore() = default;

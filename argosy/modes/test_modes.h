@@ -22,8 +22,8 @@
 #include "argosy/ps/client.h"
 #include "argosy/world/env.h"
 
-/// Modes that train on integers: gradients are small ones that the tests make up, whatever the
-/// parameters are, and the rule adds them up. What is there at the end can be counted, to the bit.
+/// Modes that train on integers: the tests make up small gradients, independent of the parameters,
+/// and the rule adds them up, so the result can be checked to the bit.
 namespace argosy {
 
 constexpr float kFirstValue = 2;  // of every weight
@@ -89,7 +89,7 @@ inline Integers integers_of(TableStore& store) {
   return all;
 }
 
-/// Which batch of a job: every one has other keys and gradients.
+/// A batch of a job; each has different keys and gradients.
 struct BatchId {
   int worker = 0, thread = 0, number = 1;  // the first is 1
 };
@@ -119,13 +119,13 @@ class IntegerBatch {
     }
   }
 
-  /// What it would add to everything.
+  /// The amount this batch adds to each weight.
   Integers gradients() const {
     Integers all;
     for (size_t i = 0; i < grads_.size(); ++i) put(plan_.edges[i], grads_[i], all);
     return all;
   }
-  /// What fetch has brought.
+  /// The weights that fetch put into the feeds.
   Integers seen() const {
     Integers all;
     for (const Edge& edge : plan_.edges)
@@ -169,7 +169,7 @@ inline Integers sum_of(const Plan& plan, int workers, const std::vector<int>& ba
   return all;
 }
 
-/// What fetch should bring a batch where so much has been applied.
+/// The weights fetch should give a batch once `applied` has been applied.
 inline Integers seen_of(const Integers& applied, const IntegerBatch& batch) {
   Integers seen;
   seen.add(batch.gradients(), 0);  // first values
@@ -182,12 +182,12 @@ inline Integers seen_of(const Integers& applied, const IntegerBatch& batch) {
   return seen;
 }
 
-/// What a worker has sent to one server.
+/// A worker's traffic to one server.
 struct Sent {
   uint64_t exchanges = 0, pushes = 0;
 };
 
-/// TCP links that count what goes out to each server, and break behind every so many exchanges.
+/// TCP links that count the exchanges to each server and break after every `break_every` of them.
 class CountedTransport final : public Transport {
  public:
   CountedTransport(const LinkOptions& options, uint64_t break_every)
@@ -231,7 +231,7 @@ class CountedTransport final : public Transport {
     std::shared_ptr<Link> inner_;
   };
 
-  /// Whether the link breaks behind this frame.
+  /// Counts the frame; true if the link breaks after it.
   bool count(const std::string& to, const OutFrame& frame) {
     ps::ExchangeHead head;
     std::memcpy(&head, frame.parts.at(0).data(), sizeof head);
@@ -239,7 +239,7 @@ class CountedTransport final : public Transport {
     Sent& sent = sent_[to];
     ++sent.exchanges;
     if (head.has(ps::ExchangeHead::kPushDense) || head.lists > 0) ++sent.pushes;
-    // What is sent again gets through, or a link with much to repeat would never come to an end.
+    // Retries get through, or a link with many to send would never finish.
     const bool is_new =
         head.sequence > std::exchange(last_[to], std::max(last_[to], head.sequence));
     return break_every_ > 0 && is_new && head.sequence % break_every_ == 0;
@@ -298,7 +298,7 @@ class IntegerWorker {
     client_ = wires.servers;
     communicator_ = make_communicator(plan, strategy, wires);
   }
-  /// Of ranks, or alone.
+  /// A rank, or a local run without a group.
   IntegerWorker(const Plan& plan, std::shared_ptr<comm::Group> group, const Strategy& strategy,
                 int index)
       : plan_(plan),
@@ -393,7 +393,7 @@ struct IntegerJob {
   Plan plan = integer_plan();
   std::unique_ptr<Env> env = real_env();
   size_t server_threads = 0;
-  uint64_t break_every = 0;  // exchanges, behind which a link breaks; 0: none does
+  uint64_t break_every = 0;  // exchanges before a link breaks; 0: none does
   int left_over = 0;         // batches that are read and not computed, in each pass
 
   /// Trains with all workers, and lets the first one look.
@@ -418,7 +418,7 @@ struct IntegerJob {
     for (const auto& worker : all) worker->communicator().pass(Pass::leave);
     if (servers) servers->wait();
   }
-  /// What is there behind so many passes.
+  /// Expected weights after this many passes.
   Integers sum(int passes) const { return sum_of(plan, workers, batches, passes * share); }
 };
 

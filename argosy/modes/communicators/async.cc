@@ -1,5 +1,5 @@
-// async: nobody waits for anybody. The gradients of a batch go out with the pull of the batch after
-// the next, so that the answer is there when it is needed.
+// async: no worker waits for another. A batch's gradients are pushed with the pull of the batch
+// after the next, so the reply has arrived by the time it is needed.
 #include <algorithm>
 #include <deque>
 

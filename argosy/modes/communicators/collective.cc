@@ -60,7 +60,7 @@ std::string agreed_text(const Plan& plan, const Strategy& strategy, const Bucket
   return text + buckets.text(plan) + plan.text();
 }
 
-/// Buckets that nothing is hidden behind are better one.
+/// Without overlap one bucket is best: there is nothing to hide the sums behind.
 CollectiveStrategy with_buckets(CollectiveStrategy strategy, bool overlap) {
   constexpr double kAnySize = 1e9;
   if (!overlap && strategy.overlap == Overlap::automatic && strategy.bucket_mb == 0)
@@ -212,7 +212,7 @@ class CollectiveTraining final : public InProcess {
     keys_are_sent_ = plan().tables.empty();
   }
 
-  /// In the same order on every rank, whatever the order of deliveries.
+  /// Sends the complete buckets, in the same order on every rank whatever the order of deliveries.
   void send_ready(BucketSums::When last) {
     if (!std::exchange(keys_are_sent_, true)) rows_->send_keys();
     // The last one is left for commit, which has nothing else to do.
@@ -259,7 +259,7 @@ class CollectiveTraining final : public InProcess {
       check_same_values(*group_, plan(), tables(), compared_rows(), Compared::recent);
   }
 
-  /// None where each rank has rows of its own.
+  /// Rows that all ranks must agree on; none in sharded mode.
   std::span<DirtyRows> compared_rows() {
     if (!has_all_rows() || strategy_.collective.check_every == 0) return {};
     return dirty_;

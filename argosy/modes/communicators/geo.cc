@@ -45,7 +45,7 @@ class Known {
         dirty.push_back(keys[i]);
     }
   }
-  /// Likewise, for keys whose rows are known, of any round.
+  /// As above, for keys whose rows are known, from whichever round.
   void mark_known_dirty(std::span<const Key> keys, Round round, std::vector<Key>& dirty) {
     probe(keys);
     for (size_t i = 0; i < keys.size(); ++i)
@@ -83,7 +83,7 @@ class Known {
   struct Rounds {
     Round renewed, dirty;
   };
-  static constexpr size_t kRounds = sizeof(Rounds) / sizeof(float);  // behind the floats of a row
+  static constexpr size_t kRounds = sizeof(Rounds) / sizeof(float);  // after a row's floats
 
   Rounds rounds(const float* row) const {
     Rounds rounds;
@@ -214,7 +214,7 @@ class Geo final : public Communicator {
   }
 
  private:
-  /// Position of a table's rows among those of its key set.
+  /// Where a table's row lies within the joint row of its key set.
   struct RowPlace {
     size_t set, at;  // at: where its floats begin in a row of Known
   };

@@ -1,5 +1,5 @@
-// half_async: the threads of one worker end each step together, workers do not wait for each other.
-// The gradients of all threads are added up and pushed, and nobody goes on before they are applied.
+// half_async: the threads of a worker end each step together; workers do not wait for each other.
+// All threads' gradients are summed and pushed, and no thread continues before they are applied.
 #include <utility>
 
 #include "argosy/base/error.h"

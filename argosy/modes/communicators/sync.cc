@@ -16,7 +16,7 @@ class Sync final : public Remote {
   }
 
   void pass(Pass event) override {
-    // Everybody is back in the step group before anybody ends a step.
+    // Every worker rejoins the step group before any worker ends a step.
     if (event == Pass::begin) {
       next_ = nullptr;
       call_all(client(), ps::verbs::Join{next_pass()});
@@ -31,7 +31,7 @@ class Sync final : public Remote {
  protected:
   void prepared(Flight& own) override { next_ = &own; }
 
-  /// A pull of its own would overtake a push that the servers hold.
+  /// A separate pull would overtake a push that the servers hold.
   std::shared_ptr<Arrival> arrival_of(Flight& own) override {
     if (own.arrival == nullptr) drain();
     return Remote::arrival_of(own);
@@ -39,7 +39,7 @@ class Sync final : public Remote {
 
   void push(Flight& own, Batch& batch) override {
     finish_gradients(batch);
-    // Fused with the pull of the batch that has been prepared behind this one, if there is one.
+    // Fuse the push with the pull of the next prepared batch, if there is one.
     Flight* const next =
         next_ == &own || next_ == nullptr || next_->arrival != nullptr ? nullptr : next_;
     const auto exchange = next != nullptr ? next->exchange : std::make_shared<ps::Exchange>();

@@ -77,7 +77,7 @@ int rank_with_most(comm::Group& group, uint64_t own) {
   return static_cast<int>(std::ranges::max_element(all) - all.begin());
 }
 
-/// Rows of the tables as bytes, one table behind the other.
+/// All tables' rows as bytes, table after table.
 void save_rows(LocalStore& store, ByteSink& out) {
   for (size_t i = 0; i < store.tables(); ++i) save_table(store.table(i), out);
 }

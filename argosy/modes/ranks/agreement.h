@@ -13,16 +13,16 @@ namespace argosy {
 /// line that does.
 void check_same_text(comm::Group& group, const std::string& text);
 
-/// Replaces all parameters, optimizer state, states and the step by those of rank 0, and rows too
-/// if `rows` is true on rank 0.
+/// Copies parameters, optimizer state, states and the step from rank 0; rows too if `rows` is true
+/// on rank 0.
 void take_from_first(comm::Group& group, LocalStore& store, bool rows);
 
 /// Averages states with a next value, such as running means, over the ranks. Those computed over
 /// all ranks together are taken from a rank that took part in the most batches.
 void average_states(comm::Group& group, const Plan& plan, LocalStore& store, uint64_t batches);
 
-/// What to compare: parameters and recently dirty rows, or all rows and states too; states differ
-/// between ranks until a pass ends.
+/// recent: parameters and recently dirty rows. all: all rows and states too; states differ between
+/// ranks until a pass ends.
 enum class Compared : uint8_t { recent, all };
 /// Throws DataError naming the first parameter or table that differs between ranks, and the ranks
 /// that hold each of its values. `dirty` is by table; empty if rows are sharded, which are not

@@ -1,3 +1,9 @@
+// Invariants:
+//   1. Until sum(), memory_ has this rank's gradients times share_; the sum replaces them in place.
+//   2. All ranks end with the same bits. In half floats each rank adds one slice in rank order,
+//      rounds it, and every rank, itself included, reads the rounded slice.
+//   3. With floats, memory_[0] is summed along with first_bucket and counts the ranks that have a
+//      batch. Half floats cannot count far: there finish() makes a separate call.
 #include "argosy/modes/ranks/bucket_sums.h"
 
 #include <algorithm>
@@ -114,7 +120,7 @@ comm::Collective BucketSums::exchange_packed(Packed& packed) {
                                  std::span(packed.theirs));
 }
 
-/// Adds the slices in the order of ranks. What every rank takes has been rounded once more.
+/// Sums the slices in rank order; every rank, also this one, takes the sum rounded to half again.
 void BucketSums::finish_packed(Packed& packed) {
   const Bucket& bucket = buckets_.all[packed.bucket];
   const auto ranks = static_cast<size_t>(group_.size()), rank = static_cast<size_t>(group_.rank());

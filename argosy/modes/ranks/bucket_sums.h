@@ -37,7 +37,7 @@ class BucketSums {
   float correction(int active) const;
   /// Factor on gradients before they are summed; 1: they may be computed in place.
   float share() const { return share_; }
-  /// Likewise, for a gradient that nobody divides afterwards.
+  /// As above, for gradients that are not divided afterwards.
   float whole_share() const { return whole_share_; }
 
  private:

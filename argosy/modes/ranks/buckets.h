@@ -9,7 +9,7 @@
 
 namespace argosy {
 
-/// What ranks exchange in one call: gradients of adjacent parameters, or of the rows of one table.
+/// The payload of one collective call: gradients of adjacent parameters, or of one table's rows.
 struct Bucket {
   struct Member {
     size_t parameter = 0;

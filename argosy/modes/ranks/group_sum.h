@@ -7,8 +7,8 @@
 
 namespace argosy {
 
-/// Sums over the ranks of a group, for ops of a program. It has a call sequence of its own, so that
-/// calls of the group may be in progress meanwhile. Every rank of the group makes one.
+/// Sums over the ranks of a group, for a program's ops. Has a separate call sequence, so the
+/// group's other calls may be in progress. Every rank of the group makes one.
 class GroupSumOverRanks final : public SumOverRanks {
  public:
   explicit GroupSumOverRanks(comm::Group& group);

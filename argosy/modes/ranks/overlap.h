@@ -8,7 +8,7 @@ namespace comm {
 class Group;
 }
 
-/// Every rank comes to the same answer.
+/// Collective: every rank gets the same answer.
 bool overlaps(comm::Group& group, Overlap wanted);
 
 }  // namespace argosy

@@ -1,3 +1,12 @@
+// Invariants:
+//   1. memory_ begins with two floats per parameter (write_kinds); behind them are the gradients in
+//      buckets, in parameter order. buckets_ is in sending order, which is the reverse, so the last
+//      one sent lies next to the kinds and takes them along.
+//   2. Every step sends all of buckets_, in that order, on every rank. sent_ counts those sent:
+//      backward() sends full ones, never the last; reduce() sends the rest and sets it to 0.
+//   3. After the last bucket all ranks read the same kinds, so they agree on what else to sum.
+//   4. A parameter gets its place in a bucket in the first reduce() in which a rank has a whole
+//      gradient for it, and keeps it: from then on its row gradients are sent whole, too.
 #include "argosy/modes/ranks/rank_gradients.h"
 
 #include <algorithm>
@@ -39,7 +48,7 @@ Tensor copy_of(std::span<const float> from, const Shape& shape) {
   return made;
 }
 
-/// What every rank has, each filled up to `most` elements.
+/// All-gathers a vector, padded to `most` elements on each rank.
 template <class T>
 std::vector<T> gathered(comm::Group& group, std::vector<T> mine, size_t most) {
   mine.resize(most);
@@ -93,7 +102,7 @@ void RankGradients::backward(const dynamic::ValuePtr& of, const std::optional<Te
   dynamic::backward(of, seed, graph, [this](const dynamic::Value& leaf) { count_final(leaf); });
 }
 
-/// Buckets are sent in the same order on every rank, whatever the order in which they are filled.
+/// Sends full buckets, in the same order on every rank whatever order they fill in.
 void RankGradients::count_final(const dynamic::Value& leaf) {
   const auto found = bucket_of_.find(&leaf);
   if (found == bucket_of_.end()) return;
@@ -141,8 +150,8 @@ void RankGradients::write_kinds() {
   }
 }
 
-/// What there is to sum of each parameter: the most general kind that any rank has. It was summed
-/// with the last bucket.
+/// The kind to sum for each parameter: the most general that any rank has. It was summed with the
+/// last bucket.
 std::vector<RankGradients::Kind> RankGradients::agreed() const {
   const float everybody = reduce_ == comm::Reduce::avg ? 1 : static_cast<float>(group_->size());
   std::vector<Kind> kinds;
@@ -199,7 +208,7 @@ comm::Collective RankGradients::filled(const Bucket& bucket) {
   return comm::calls::all_reduce(memory_.first(bucket.begin + bucket.elements), reduce_);
 }
 
-/// The sums become gradients, in memory of their own: others may hold that of the ones before.
+/// Copies the sums to new gradient tensors: others may still hold the previous ones.
 void RankGradients::take(const Bucket& bucket, std::span<const Kind> kinds) {
   size_t begin = bucket.begin;
   for (const size_t member : bucket.members) {
@@ -212,7 +221,7 @@ void RankGradients::take(const Bucket& bucket, std::span<const Kind> kinds) {
   }
 }
 
-/// Of parameters that are new to it, which have places in buckets from now on.
+/// Sums whole gradients of parameters that are in no bucket, and gives them places in buckets.
 void RankGradients::sum_whole(std::span<const size_t> members) {
   if (members.empty()) return;
   lay_out(members);

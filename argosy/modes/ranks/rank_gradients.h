@@ -20,7 +20,7 @@ struct RankGradientOptions {
   comm::Reduce scale = comm::Reduce::avg;  // or sum
   Overlap overlap = Overlap::automatic;
   size_t bucket_bytes = 25'000'000;      // gradients are sent together from this size on
-  size_t last_bucket_bytes = 1'000'000;  // those of the first parameters, which are final last
+  size_t last_bucket_bytes = 1'000'000;  // for the first parameters, final last
   std::shared_ptr<Activity> activity =
       {};  // of this rank, told of each reduce(); null: nobody asks
 };
@@ -39,14 +39,14 @@ class RankGradients {
                 const RankGradientOptions& options);
 
   /// dynamic::backward() that sends gradients as they become final; call reduce() next. The first
-  /// reduce() decides which gradients can be sent early: those of rows are sent at the end.
+  /// reduce() decides which gradients can be sent early; row gradients are sent at the end.
   void backward(const dynamic::ValuePtr& of, const std::optional<Tensor>& seed,
                 dynamic::Graph graph);
   /// Whether backward() has reached a parameter since the last reduce().
   bool reached() const { return times_reached() != seen_; }
-  /// Replaces gradients, whole ones and those of rows, by the mean or sum over all ranks. Throws
-  /// ConfigError on every rank for a parameter without a gradient, unless find_unused; one that no
-  /// rank has reached is left alone.
+  /// Replaces gradients, whole or of rows, by the mean or sum over all ranks. Throws ConfigError on
+  /// every rank for a parameter without a gradient, unless find_unused; one that no rank has
+  /// reached is left alone.
   void reduce();
 
  private:

@@ -28,7 +28,7 @@ class RowGradients {
   struct Rows {
     std::span<const Key> keys;  // in rank order; keys may repeat
     std::span<float> grads;
-    ps::RowColumns columns = {};  // of keys, where each rank has rows of its own
+    ps::RowColumns columns = {};  // by key, in sharded mode
   };
   /// Gradients of the rows that this rank updates. Waits for them.
   virtual Rows take(size_t table) = 0;

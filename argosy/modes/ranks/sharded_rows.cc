@@ -1,3 +1,15 @@
+// Invariants:
+//   1. All ranks run the same rounds, one per batch of a step and one more each time infer() or
+//      infer_nothing() is called: first the keys (KeyRound), then one block of rows from every rank
+//      to every rank. Block sizes depend on the counts of all ranks only, so all agree on them.
+//   2. A Round is in one place: prepared_ (batches read ahead, in order), next_ (its keys are being
+//      sent), step_ (its rows have been read, its gradients are due) or spare_ (unused). step_ is
+//      emptied by the next begin_step(), after its gradients have been sent.
+//   3. Only with ahead_ is there a next_: told after a batch's rows have been exchanged, sent in
+//      send_keys(). If any rank is `unknown`, no rank sends, and round_of() tells it once more.
+//   4. A rank whose pass ended after its keys were sent has no gradients for them. settle() finds
+//      out, and each_part() then leaves that rank's part out.
+//   5. Gradients of a step are taken in the order of ranks, then of batches, for every table.
 #include "argosy/modes/ranks/sharded_rows.h"
 
 #include <algorithm>

@@ -49,7 +49,7 @@ class ShardedStore final : public TableStore {
     template <class A>
     void fields(A&) {}
   };
-  /// What rank 0 tells the others to do.
+  /// Broadcast by rank 0 to the ranks in help().
   using Order = std::variant<EndAlone, Infer, ps::verbs::ReadRows, ps::verbs::Save, ps::verbs::Load,
                              ps::verbs::Shrink>;
 
