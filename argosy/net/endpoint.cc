@@ -19,7 +19,7 @@ bool is_address(int family, const std::string& text) {
   return ::inet_pton(family, text.c_str(), ignored.data()) == 1;
 }
 
-/// A zone may stand behind it: "fe80::1%eth0".
+/// Accepts a zone suffix: "fe80::1%eth0".
 bool is_ipv6(const std::string& text) {
   return is_address(AF_INET6, text.substr(0, text.find('%')));
 }

@@ -37,8 +37,8 @@ void Buffer::resize(size_t bytes) {
   size_ = bytes;
 }
 
-/// What waits for its next use: small and large ones apart, so that neither pushes the other out.
-/// Thread safety: full.
+/// Free buffers, small and large ones apart so that neither kind evicts the other. Thread safety:
+/// full.
 struct BufferPool::Shelf {
   using Held = std::vector<std::unique_ptr<Buffer>>;
 

@@ -48,7 +48,7 @@ enum class FrameKind : uint16_t {
   result = 6,    // the answer to it
   ping = 7,      // heartbeat
   pong = 8,      // its answer, with whom the server waits for
-  error = 9,     // one line of text; the sender closes the link behind it
+  error = 9,     // one line of text; the sender then closes the link
   durable = 10,  // exchanges up to the id are in the server's journal
 };
 

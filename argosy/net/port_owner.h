@@ -18,9 +18,9 @@ struct PortOwner {
       const;  // "process 4711 (nginx -g daemon off;)", "another user's process (user 33)"
 };
 
-/// Looks for the socket that keeps others from listening here: one of this address and port, or of
-/// this port on all addresses. A host that is not an address stands for every one. `proc`: another
-/// folder than /proc, for tests. Takes a few ms, so only where binding has failed.
+/// Finds the socket that keeps others from listening here: one on this address and port, or on this
+/// port for all addresses. A host name matches any address. `proc`: replaces /proc in tests. Takes
+/// a few ms: call it only after a bind has failed.
 std::optional<PortOwner> find_port_owner(const Endpoint& at, const std::string& proc = "/proc");
 
 }  // namespace argosy

@@ -379,7 +379,7 @@ TEST(SimulatedThreads, ACrashTakesTheThreadsOfAHost) {
     int unwound = 0;
     bool late = false;
     simulation.start_thread("a", "main", [&] {
-      // Its effects after the crash are those of a process that is gone: none.
+      // A crashed process has no effects any more, its destructors included.
       const std::shared_ptr<void> last(nullptr, [&](void*) {
         ++unwound;
         env.schedule(1s, [&] { late = true; });
@@ -399,7 +399,7 @@ TEST(SimulatedThreads, ACrashTakesTheThreadsOfAHost) {
       sleep_for(1ms);
       simulation.crash("a");
       EXPECT_EQ(unwound, 1);
-      const Lock lock(mutex);  // whoever had it is gone
+      const Lock lock(mutex);  // its last owner is gone
       sleep_for(10s);
     });
     simulation.run(kLimit);

@@ -14,7 +14,7 @@
 #include "argosy/base/rng.h"
 #include "argosy/net/transport.h"
 
-/// What tests of transports share: links whose events are written down, and waits with deadlines.
+/// Shared by transport tests: links that record their events, and waits with deadlines.
 namespace argosy {
 
 using namespace std::chrono_literals;

@@ -83,7 +83,7 @@ class RawSocket {
     FrameHeader header;
     std::string payload;
   };
-  /// Nothing: the peer has closed.
+  /// Absent once the peer has closed.
   std::optional<Frame> receive_frame() const {
     Frame frame;
     const std::string bytes = receive(sizeof(FrameHeader));

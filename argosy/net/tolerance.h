@@ -7,8 +7,8 @@
 
 namespace argosy {
 
-/// When another process counts as slow and when as dead. The names are the same wherever processes
-/// wait for each other.
+/// When another process counts as slow and when as dead. Every wait for another process uses the
+/// same names.
 struct Tolerance {
   Env::Duration patience = std::chrono::seconds(5);  // longer waits are logged
   Env::Duration quiet = std::chrono::seconds(20);    // silent for so long means dead

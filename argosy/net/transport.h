@@ -65,7 +65,7 @@ class Transport {
   virtual void connect(const Endpoint& to, Env::Duration within, OnConnect on_connect) = 0;
 };
 
-/// Over TCP. `threads` of its own call the events; links are spread over them.
+/// Over TCP, with `threads` I/O threads that call the events; each link is served by one of them.
 std::unique_ptr<Transport> tcp_transport(const LinkOptions& options = {}, size_t threads = 1);
 
 }  // namespace argosy

@@ -1,4 +1,4 @@
-// What every transport promises, run over each of them.
+// The contract of every transport, run over each of them.
 #include "argosy/net/transport.h"
 
 #include <thread>
@@ -17,7 +17,7 @@ class Network {
   virtual Transport& server() = 0;
   virtual Transport& client() = 0;
   virtual Endpoint any_port() const = 0;
-  /// Where nobody listens, nor will.
+  /// An address where nobody listens, now or later.
   virtual Endpoint dead_port() const = 0;
   virtual bool wait(Log& log, const std::function<bool()>& done) = 0;
 };

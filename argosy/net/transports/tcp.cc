@@ -175,7 +175,7 @@ class Connect final : public TcpMember, public std::enable_shared_from_this<Conn
   void try_next() {
     if (tried_ == addresses_.size()) return report(error_);
     const tcp::endpoint at = addresses_[tried_];
-    // An address that does not answer leaves time for those behind it.
+    // An unresponsive address leaves time for the remaining ones.
     const auto now = std::chrono::steady_clock::now();
     const auto left = static_cast<Env::Duration::rep>(addresses_.size() - tried_);
     ++tried_;

@@ -284,7 +284,7 @@ TEST_F(TcpTest, ANameThatDoesNotResolveIsAnError) {
 TEST_F(TcpTest, ConnectGivesUpAtItsDeadline) {
   const auto deaf = RawSocket::bound();
   ASSERT_EQ(::listen(deaf.fd(), 0), 0);
-  // Nobody accepts: the first fills the queue, the kernel lets the next ones wait.
+  // Nobody accepts: the first fills the queue, so the kernel lets later ones wait.
   const auto first = RawSocket::connected(deaf.port());
   const Endpoint to{"127.0.0.1", deaf.port()};
   EXPECT_EQ(connect_error(to, 50ms), "cannot connect to " + to.text() + ": no answer within 50 ms");
