@@ -14,7 +14,7 @@ constexpr const char* kEmulated = "ARGOSY_EMULATED_DEVICES";
 
 }  // namespace
 
-// The driver is asked by itself, so that fleetrun needs no CUDA to be built or to run.
+// Loads the driver at run time, so that fleetrun needs no CUDA to be built or to run.
 int cuda_device_count() {
   struct Close {
     void operator()(void* library) const { ::dlclose(library); }

@@ -30,7 +30,7 @@ std::string in_path(const std::string& name) {
   return "";
 }
 
-/// Where a script is: as written, or among the tools that argosy brings along.
+/// Looks for a script at its path, then among the tools shipped with argosy.
 std::string find_script(const std::string& script) {
   std::error_code error;
   if (fs::is_regular_file(script, error)) {
@@ -47,7 +47,7 @@ std::string find_script(const std::string& script) {
                     "tools/trainer.py, tools/static_trainer.py, tools/static_ps_trainer.py");
 }
 
-/// Of the virtual environment that this program is installed in, else of PATH.
+/// Prefers the virtual environment this program is installed in to PATH.
 std::string find_python() {
   const char* const given = std::getenv("ARGOSY_PYTHON");
   const fs::path beside = own_folder() / "python3";

@@ -64,8 +64,8 @@ std::string mpirun_host(const Machine& machine) {
   return rest.substr(0, rest.find_first_of(",:"));
 }
 
-/// Whether mpirun runs on a machine of the job: its daemons are numbered, and its own is the first,
-/// "1234.0;tcp://...". Where it is none of the job's the last number is one too high.
+/// Whether mpirun's machine is one of the job's. Daemons are numbered from mpirun's, which is 0:
+/// "1234.0;tcp://...". If that machine has no tasks, the last number is one too high.
 bool mpirun_has_tasks(const Machine& machine) {
   const std::string uri = machine.variable("OMPI_MCA_orte_local_daemon_uri");
   const size_t dot = uri.find('.');

@@ -19,9 +19,8 @@ struct ClusterEngine {
   bool head = false;                  // this launcher is there
 };
 
-/// Nothing outside of an engine, and where it has started one launcher only. Pure. Throws
-/// ConfigError for variables that make no sense, and in a batch script on several nodes, where
-/// srun is missing.
+/// Absent outside of an engine, or if it has started a single launcher. Pure. Throws ConfigError
+/// for inconsistent variables, and in a batch script on several nodes if srun is missing.
 std::optional<ClusterEngine> find_engine(const Machine& machine);
 
 /// Slurm's short form: "n[1-3,07],m" is n1, n2, n3, n07, m. Throws ConfigError.

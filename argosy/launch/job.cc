@@ -76,7 +76,7 @@ std::string joined(const std::vector<std::string>& words, const char* between = 
   return fmt::format("{}", fmt::join(words, between));
 }
 
-/// Of several machines, POD_IP says which this one is, or else our own addresses do.
+/// With several machines, POD_IP says which one this is; else our own addresses do.
 std::vector<int> nodes_here(const std::vector<std::string>& hosts, const Machine& machine) {
   if (hosts.size() == 1) return {0};
   const std::string pod = machine.variable("POD_IP");
@@ -91,7 +91,7 @@ std::vector<int> nodes_here(const std::vector<std::string>& hosts, const Machine
   return here;
 }
 
-/// Who starts what, where the lists say it.
+/// Assigns listed members to nodes, and nodes to this launcher.
 void place_on_hosts(const Machine& machine, Job& job) {
   std::vector<std::string> hosts;
   for (Member& member : job.members) {
@@ -224,7 +224,7 @@ Flags with_paddle_cloud(Flags flags, const Machine& machine) {
   return flags;
 }
 
-/// What a launcher brings to a meeting where addresses are found: its own members, without hosts.
+/// Adds this launcher's own members, without hosts: it offers them at the meeting.
 void offer(const Flags& flags, const Cards& cards, Job& job) {
   const auto add = [&](ProcessKind kind, const std::optional<int>& number, const char* flag) {
     check_number(number, flag, 0);
@@ -282,7 +282,7 @@ void meet_at_master(const Flags& flags, const Machine& machine, const Cards& car
                  .rank = rank};
 }
 
-/// Which of the processes that the flags count this task is.
+/// The kind of process that task `rank` runs: servers come first, then workers.
 ProcessKind kind_of_task(const Flags& flags, int rank) {
   const int servers = flags.server_num.value_or(0), workers = flags.worker_num.value_or(0);
   if (rank < servers) return ProcessKind::server;
@@ -343,7 +343,7 @@ void check_backend(const std::string& backend) {
                      fmt::format("{}", fmt::join(kBackends, ", ")));
 }
 
-/// Where Gloo's processes would meet, in case a program uses it.
+/// Rendezvous address for Gloo, in case a program uses it.
 std::optional<Endpoint> http_endpoint(const Flags& flags, const Job& job) {
   const bool ranks = job.mode == Mode::collective;
   if ((ranks && !flags.http_port) || job.members.empty()) return std::nullopt;

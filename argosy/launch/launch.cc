@@ -25,7 +25,7 @@ std::string time_now() {
   return fmt::format("{:%Y-%m-%d %H:%M:%S},{:03}", local, since.count() % 1000);
 }
 
-/// Who is where, for people and scripts that look later.
+/// Lists every member's address, for people and scripts to read later.
 void write_endpoints(const Job& job) {
   std::ofstream out(job.log_dir + "/endpoints.log");
   const auto write = [&](const char* name, ProcessKind kind) {
@@ -49,7 +49,7 @@ void dry_run(const Job& job, bool json) {
     fmt::print("{}\n{}", summary(job), plan_text(processes));
 }
 
-/// What would hurt the job on this machine. False: it cannot work.
+/// Reports problems of this machine; false if the job cannot work.
 bool preflight(const Job& job) {
   Needs needs{.servers = job.count(ProcessKind::server),
               .workers = job.count(ProcessKind::worker),

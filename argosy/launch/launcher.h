@@ -50,7 +50,7 @@ struct KindNames {
 const KindNames& names_of(ProcessKind kind);
 inline const char* name_of(ProcessKind kind) { return names_of(kind).name; }
 
-/// One process of a job, wherever it runs.
+/// One process of a job, on any machine.
 struct Member {
   ProcessKind kind = ProcessKind::worker;
   Endpoint at = {};                     // a port of 0: any that is free
@@ -75,7 +75,7 @@ struct Meeting {
 /// A job that has been checked. Every machine of it has the same members and starts its own.
 struct Job {
   Mode mode = Mode::collective;
-  std::vector<Member> members = {};     // by kind; before a meeting that offers, those of this node
+  std::vector<Member> members = {};     // by kind; this node's only, before a meeting that offers
   std::vector<int> here = {0};          // nodes that this launcher is
   std::optional<Meeting> meeting = {};  // with several machines
   std::string id = "default";
@@ -143,8 +143,8 @@ std::string configuration_text(const Flags& flags);
 /// The first process of each kind with its environment, as Paddle's launcher prints it.
 std::string environment_text(const std::vector<Process>& processes, std::string_view time);
 
-/// The command as it is run: a .py file by Python; a name is looked for beside fleetrun and in
-/// PATH; tools/NAME.py that is not there is the one shipped with argosy. Throws ConfigError.
+/// The argv to execute: Python runs .py files; a name is looked up beside fleetrun and in PATH; a
+/// missing tools/NAME.py is the one shipped with argosy. Throws ConfigError.
 std::vector<std::string> find_command(const std::vector<std::string>& command);
 
 /// Makes the folder and checks that it can be written. Throws ConfigError.

@@ -43,13 +43,13 @@ class LauncherLink {
   bool closed_ = false;
 };
 
-/// One word of a line, whatever is in the text; "-" for none.
+/// Escapes any text into one word of a line; "-" for an empty one.
 std::string to_word(std::string_view text);
 std::string from_word(std::string_view word);
 
 /// "member NODE KIND HOST PORT STAGE DEVICE CARDS"
 std::string to_line(const Member& member);
-/// Nothing if the line is none of the above.
+/// Absent if the line describes no member.
 std::optional<Member> member_of(const std::string& line);
 
 }  // namespace argosy::launch

@@ -29,8 +29,8 @@ class Launchers::Links {
       : head_(reserved.job.meeting->head), tolerance_(reserved.job.tolerance) {
     for (LauncherLink& link : meet(reserved, say)) others_.emplace_back(std::move(link));
   }
-  /// What was said last is why the others end: it must not be lost with the connection, which may
-  /// just be coming back.
+  /// Flushes our last words, the reason why the others end: the link may be down and about to
+  /// reconnect.
   ~Links() {
     const auto deadline = Clock::now() + tolerance_.quiet;
     const auto waits = [](Other& other) {

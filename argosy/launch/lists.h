@@ -27,7 +27,7 @@ class Lists {
            const std::string& device = "");
 
  private:
-  /// Free ports, or those from --start_port on, behind the `before` that others have.
+  /// Free ports, or from --start_port on, skipping `before` ports that others use.
   std::vector<Endpoint> counted(size_t count, const std::string& host, size_t before) const;
   std::vector<Endpoint> endpoints() const;
 

@@ -52,7 +52,7 @@ bool resolves_to(const std::string& host, const std::vector<std::string>& ours) 
   return false;
 }
 
-/// What is left of the number of processes; where nothing limits it, what anybody could mean.
+/// How many processes may still be started; a large number if nothing limits it.
 size_t processes_left() {
   constexpr size_t kSane = 10000;
   size_t left = kSane;

@@ -207,7 +207,7 @@ class Host {
         });
     return twice ? fmt::format("rank {} is here already", *guest.rank) : "";
   }
-  /// The same launch line gives the same members everywhere.
+  /// The same command line must give the same members everywhere.
   std::string objection_to_members(const Guest& guest) const {
     std::vector<Member> ours;
     for (const Member& member : job_.members)
@@ -266,7 +266,7 @@ class Host {
     offers[mine] = job_.members;
     for (Guest& guest : guests_) {
       guest.nodes = {guest.rank ? *guest.rank : next()};
-      // Who came over loopback is on this machine, and others must find it too.
+      // A guest over loopback is on this machine, but others must be able to reach it too.
       for (Member& member : guest.members)
         if (is_loopback(member.at.host)) member.at.host = here;
       offers[guest.nodes.front()] = guest.members;
@@ -395,8 +395,7 @@ class Visitor {
   const std::function<void(const std::string&)>& say_;
 };
 
-/// Sockets belong to members, which a meeting may have put elsewhere: those of this launcher kept
-/// their order.
+/// Sockets go by member, and a meeting may have renumbered those; this launcher's kept their order.
 void reorder_sockets(Reservation& reserved, std::vector<Descriptor> own) {
   reserved.sockets.clear();
   reserved.sockets.resize(reserved.job.members.size());

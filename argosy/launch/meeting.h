@@ -41,9 +41,9 @@ class Launchers {
   void fail(const std::string& text, int code);
   /// The workers of this machine have ended well.
   void done();
-  /// So have those of all others.
+  /// The workers of all other machines have ended well too.
   bool all_done() const;
-  /// Whose have not, as far as this one knows: "10.0.0.2:41734".
+  /// Machines whose workers have not, as far as known here: "10.0.0.2:41734".
   std::string not_done() const;
 
  private:

@@ -1,4 +1,4 @@
-// Launchers that meet over loopback, each on a thread of its own.
+// Launchers that meet over loopback, one thread each.
 #include "argosy/launch/meeting.h"
 
 #include <fmt/format.h>

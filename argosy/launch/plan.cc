@@ -10,7 +10,7 @@
 namespace argosy::launch {
 namespace {
 
-/// Endpoints of one kind; with `stage`, those of it only.
+/// Endpoints of one kind; with `stage`, of that stage only.
 std::string endpoints(const Job& job, ProcessKind kind, int stage = 0) {
   std::string text;
   for (const Member& member : job.members)
@@ -69,7 +69,7 @@ void add_first_names(const Job& job, const Member& self, size_t index, Variables
   env["PADDLE_CURRENT_IP"] = self.at.host;
   if (!server) env["PADDLE_INIT_TRAINER_ID"] = std::to_string(index);
   const std::vector<Member> servers = job.of(ProcessKind::server);
-  if (servers.empty()) return;  // those of others are known after the meeting
+  if (servers.empty()) return;  // remote ones are known after the meeting
   std::string hosts;
   for (const Member& each : servers) {
     if (each.at.port == 0 || each.at.port != servers.front().at.port) return;
@@ -79,7 +79,7 @@ void add_first_names(const Job& job, const Member& self, size_t index, Variables
   env["PADDLE_PSERVER_PORT"] = env["PADDLE_INIT_PORT"] = std::to_string(servers.front().at.port);
 }
 
-/// Of a job with servers.
+/// Environment of a process in a job with servers.
 Variables role_env(const Job& job, const Member& self, size_t index) {
   Variables env = {{"TRAINING_ROLE", names_of(self.kind).role},
                    {"PADDLE_PSERVERS_IP_PORT_LIST", endpoints(job, ProcessKind::server)},
@@ -108,7 +108,7 @@ Variables role_env(const Job& job, const Member& self, size_t index) {
   return env;
 }
 
-/// Of a job without servers.
+/// Environment of a rank in a job without servers.
 Variables rank_env(const Job& job, const Member& self, size_t rank) {
   const auto on_node = [&](const Member& each) { return each.node == self.node; };
   const auto before = std::ranges::count_if(

@@ -23,7 +23,7 @@ Reservation reserve_ports(Job job) {
     if (!job.is_here(member)) continue;
     const bool listening = listens(job, member);
     if (!listening && member.at.port != 0) continue;
-    // Where addresses are found at the meeting, this machine's own is not known yet.
+    // If the meeting determines addresses, this machine's own is not known yet.
     Descriptor socket =
         member.at.host.empty() ? bind_everywhere(job.meeting->at, 0) : bind_to(member.at);
     member.at.port = port_of(socket);

@@ -25,7 +25,7 @@ bool listens(const Descriptor& socket) {
          accepts == 1;
 }
 
-/// Whether somebody takes connections there.
+/// Whether the endpoint accepts connections.
 bool answers(const Endpoint& endpoint) {
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

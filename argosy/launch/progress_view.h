@@ -22,7 +22,7 @@ struct WorkerProgress {
   std::vector<std::pair<std::string, double>> metrics = {};
 };
 
-/// Nothing for a line that is no report.
+/// Absent if the line is no report.
 std::optional<WorkerProgress> parse_progress(std::string_view line);
 
 /// Makes one line of what all workers report. Pure: time comes from the caller.

@@ -82,7 +82,7 @@ void Screen::draw() {
   flush();
 }
 
-/// Where nothing more can be shown, as on a full disk, the job goes on, and `errors` says so once.
+/// If output fails, as on a full disk, the job goes on and `errors` says so once.
 void Screen::flush() {
   if (std::fflush(out_) == 0 || failed_) return;
   failed_ = true;

@@ -9,8 +9,7 @@
 
 namespace argosy::launch {
 
-/// Where a job is shown: text that goes by and, on a terminal, one line of progress below it that
-/// changes in place.
+/// A job's output: scrolling text and, on a terminal, one progress line below it, updated in place.
 class Screen {
  public:
   Screen(std::FILE* out, std::FILE* errors);
@@ -38,7 +37,7 @@ class Screen {
 class LogTail {
  public:
   explicit LogTail(const std::string& path);  // throws IoError
-  /// Whole lines; what is behind the last newline waits unless it has become long.
+  /// Whole lines; an unfinished one is kept for later unless it has become long.
   std::string read();
   /// All of it, ended by a newline.
   std::string read_rest();
@@ -48,7 +47,7 @@ class LogTail {
   std::string waiting_;
 };
 
-/// The last lines of a file, each behind `indent`; "" for an empty file or none.
+/// The last lines of a file, each prefixed with `indent`; "" if it is empty or missing.
 std::string last_lines(const std::string& path, size_t count, std::string_view indent);
 
 }  // namespace argosy::launch

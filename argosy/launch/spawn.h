@@ -7,10 +7,10 @@
 
 namespace argosy::launch {
 
-/// What the launcher gives to a process of the job.
+/// Descriptors handed to a process, and how to open its log.
 struct Inheritance {
   int listening, progress;  // become its kListenFd (-1: it has none) and kProgressFd
-  bool goes_on = false;     // its log does; else it begins anew
+  bool goes_on = false;     // keep the log instead of truncating it
 };
 
 /// Throws IoError; a command that cannot be run is an ending with status 126 or 127 and a line in

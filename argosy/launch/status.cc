@@ -166,7 +166,7 @@ std::vector<StatusFile> read_status_files(const std::string& log_dir) {
     check<IoError>(!in.bad(), "cannot read ", path, ": ", std::strerror(errno));
     files.push_back(parse_status_file(text, path));
   }
-  // What was last written before another launcher began is of an earlier job.
+  // A file last written before another launcher started belongs to an earlier job.
   const double newest = std::ranges::max(files, {}, &StatusFile::started).started;
   std::erase_if(files, [&](const StatusFile& file) { return file.written < newest; });
   return files;

@@ -49,12 +49,12 @@ StatusFile parse_status_file(std::string_view text, const std::string& path);
 
 /// LOG_DIR/status.HOST
 std::string status_path(const std::string& log_dir, const std::string& host);
-/// Of all hosts that write to this folder, without those of earlier jobs. Throws IoError if there
-/// is none.
+/// Status files of all hosts that write to this folder, without earlier jobs'. Throws IoError if
+/// there is none.
 std::vector<StatusFile> read_status_files(const std::string& log_dir);
 
-/// Where a launcher collects what is known of its processes, for `argosy status`, which reads the
-/// file that this writes. A launcher calls, from one thread:
+/// A launcher's knowledge of its processes, written to a file that `argosy status` reads. The
+/// launcher calls, from one thread:
 ///   board.started(process.name(), pid, now)          also when one is started again
 ///   board.take(line, now)                            every line of the pipe for reports
 ///   board.ended(process.name(), ending.text(), now)

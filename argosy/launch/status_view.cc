@@ -107,7 +107,7 @@ std::string process_json(const StatusFile& file, const ProcessRecord& process) {
   return text + "}";
 }
 
-/// What holds processes up from outside, where no chain ends with it.
+/// Notes on outside causes of waits that no chain ends with.
 std::vector<std::string> other_notes(const std::vector<StatusFile>& files,
                                      const std::vector<std::string>& chains) {
   std::vector<std::string> texts;

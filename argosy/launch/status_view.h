@@ -14,8 +14,8 @@ inline constexpr double kOld = 5;
 /// Shorter waits are how a job runs; seconds.
 inline constexpr double kLongWait = 1;
 
-/// Why processes wait, one text for each reason: who waits for whom, from process to process, up to
-/// one that does something by itself, has ended, says nothing, or that has come before.
+/// Why processes wait, one text per reason: the chain of waits from process to process, up to one
+/// that works by itself, has ended, is silent, or has occurred in the chain before.
 std::vector<std::string> wait_chains(const std::vector<StatusFile>& files);
 
 /// The problems of a launcher, one text each.

@@ -45,7 +45,7 @@ constexpr size_t kLongestReport = 65536;  // bytes
 class Signals {
  public:
   Signals() {
-    // Where it was ignored, the ends of our processes would not be known.
+    // If SIGCHLD were ignored, we could not learn how our processes end.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &standard, nullptr);
@@ -73,8 +73,7 @@ class Signals {
   Descriptor fd_;
 };
 
-/// While this lives, what a process of ours leaves behind becomes our child, so that it can be
-/// waited for.
+/// While this lives, orphans of our processes become our children, so that we can wait for them.
 class Subreaper {
  public:
   Subreaper() {
@@ -149,7 +148,7 @@ struct Charge {
   }
 };
 
-/// What there is to say, for people or as lines of JSON.
+/// Reports events, for people or as lines of JSON.
 class Speaker {
  public:
   Speaker(Screen& screen, bool json) : screen_(screen), json_(json) {}
@@ -236,7 +235,7 @@ class Supervisor {
       start(charges_.back());
     }
     tails_.emplace(processes, supervision.log_all);
-    // Who may be started again needs them; else a port is free when its process is gone.
+    // Restarts need the sockets; without them, a port is freed when its process ends.
     if (supervision.max_restart > 0) return;
     progress_.close_write_end();
     sockets_.clear();
@@ -275,7 +274,7 @@ class Supervisor {
       return !charge.over() && (charge.process->kind == ProcessKind::worker) == workers;
     });
   }
-  /// Nobody is left, and nobody elsewhere needs to hear from here.
+  /// No process is left, and no other machine still needs this launcher.
   bool finished() const {
     if (anyone(true) || anyone(false) || suspect_) return false;
     return phase_ != Phase::running || supervision_.launchers == nullptr || all_done_;
@@ -347,7 +346,7 @@ class Supervisor {
       early_ = {&process, Clock::now() + supervision_.grace};
   }
 
-  /// Who is killed is missed by the others before we can hear of it: they may fail first.
+  /// Peers of a killed process may fail before we hear of the kill, so blame waits a moment.
   void suspect(Charge& charge, const Ending& ending) {
     if (ending.by_signal() || supervision_.max_restart > 0) return on_failure(charge, ending);
     if (!suspect_) suspect_ = {&charge, ending, Clock::now() + kHearing};
@@ -368,7 +367,7 @@ class Supervisor {
     speaker_.event("restart", charge.process, ending.exit_code(), text);
   }
 
-  /// What happened, and the end of the log.
+  /// How it failed, and the end of its log.
   static std::string explanation(const Process& process, const std::string& how) {
     std::string lines = last_lines(process.log_file, kLastLines, "  ");
     if (!lines.empty()) lines.pop_back();
@@ -407,7 +406,7 @@ class Supervisor {
       if (charge.running) charge.running->signal(SIGKILL);
   }
 
-  /// What the launchers of the other machines say.
+  /// Exchanges news with the launchers of the other machines.
   void confer(Launchers& launchers) {
     launchers.tend(Clock::now());
     for (const std::string& note : launchers.take_notes()) say_waiting(nullptr, note);
@@ -447,7 +446,7 @@ class Supervisor {
     deadline_ = Clock::time_point::max();
   }
 
-  /// Here and elsewhere. A launcher by itself that has no workers waits for what it has.
+  /// On all machines. A lone launcher without workers waits for the processes it has.
   bool workers_are_done() {
     if (supervision_.launchers == nullptr) return !charges_.empty() && has_workers();
     supervision_.launchers->done();
@@ -545,7 +544,7 @@ class Supervisor {
   struct Suspect {
     Charge* charge;
     Ending ending;
-    Clock::time_point until;  // somebody may turn out to have been killed
+    Clock::time_point until;  // until then a killed process may turn up
   };
 
   const Supervision& supervision_;
@@ -561,7 +560,7 @@ class Supervisor {
   std::vector<Charge> charges_;      // they need the guard
   std::optional<Tails> tails_;
   std::optional<EarlyEnd> early_;
-  std::optional<Suspect> suspect_;  // the first that failed by itself
+  std::optional<Suspect> suspect_;  // the first that failed without being killed
   Phase phase_ = Phase::running;
   bool all_done_ = false;
   std::optional<Reminder> left_;  // since the last end, or since all were asked to end

@@ -27,13 +27,13 @@ struct Supervision {
   int parent = 0;  // the process that started this one, where its end ends the job; else 0
 };
 
-/// Starts all, waits, and returns the exit code of the job; no process is left then, nor if the
-/// launcher itself is killed. The first that fails ends the others and gives its code (128 +
-/// signal), also where it ran on another machine; one that is killed comes before those that fail
-/// for want of it. When the workers of all machines are done, servers have a moment to end by
-/// themselves and are asked to then. Who is stopped, or is left when others have ended, is named
-/// again and again. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; a second
-/// one kills. `sockets` are those of Reservation. To be called from the main thread.
+/// Starts all processes, waits, and returns the job's exit code; no process is left then, nor if
+/// the launcher itself is killed. The first failure ends the others and gives the code (128 +
+/// signal), also if it is on another machine; a killed process is blamed before those that fail for
+/// want of it. Once the workers of all machines are done, servers may end on their own for a
+/// moment, then are asked to. Processes that are stopped, or left when others have ended, are named
+/// repeatedly. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; a second one kills. `sockets` are
+/// those of Reservation. To be called from the main thread.
 int supervise(const std::vector<Process>& processes, std::vector<Descriptor> sockets,
               const Supervision& supervision);
 

@@ -27,7 +27,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Runs shell commands as one server and some workers, in a folder of its own.
+/// Runs shell commands as one server and some workers, in a temporary folder.
 class Supervise : public testing::Test {
  public:
   ~Supervise() override {
@@ -67,7 +67,7 @@ class Supervise : public testing::Test {
     return text;
   }
   std::string log(const std::string& name) const { return content(folder_.path() + "/" + name); }
-  /// What has been said so far, from another thread.
+  /// Output so far; may be called from another thread.
   std::string said() const {
     std::string text(10000, '\0');
     text.resize(static_cast<size_t>(

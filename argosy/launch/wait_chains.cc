@@ -25,7 +25,7 @@ std::string peers_text(const Wait& wait) {
                      wait.peers.more ? " and more" : "");
 }
 
-/// Where a chain ends because nothing more can be learned; nothing: go on.
+/// How a chain ends if nothing more can be learned; absent: follow it.
 std::optional<std::string> dead_end(const std::string& name, const ProcessRecord* process) {
   if (process == nullptr) return name + " is in no status file here";
   if (process->ended) return fmt::format("{} has ended: {}", name, process->ended->how);
@@ -150,7 +150,7 @@ std::vector<std::string> wait_chains(const std::vector<StatusFile>& files) {
     for (const ProcessRecord& process : file.processes) processes[process.name] = &process;
   std::vector<Chain> chains;
   std::set<std::string> told;
-  // Workers first: a server that somebody waits for is part of that chain.
+  // Workers first: a server somebody waits for then becomes part of their chain.
   for (const std::string_view role : {"worker ", "server "}) {
     for (const auto& [name, process] : processes) {
       if (!name.starts_with(role) || told.contains(name) || !waits_long(*process)) continue;
