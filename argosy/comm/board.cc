@@ -20,7 +20,7 @@ constexpr int kSpins = 300;   // some microseconds
 constexpr auto kLook = 50ms;  // how often a wait looks for lost ranks
 constexpr size_t kPage = 4096, kReason = 1024;
 
-/// The kernel knows a shared word by its physical address, whoever has it mapped and where.
+/// Shared futex: identified by physical address, so each process may map the word elsewhere.
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
   return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);

@@ -13,7 +13,7 @@
 
 namespace argosy::comm {
 
-/// Where other ranks find the memory of a call; the backend defines the number.
+/// Address of a call's memory for other ranks; its meaning is up to the backend.
 using Location = uint64_t;
 inline constexpr Location kStaged = ~uint64_t{0};  // in the rank's stage on the board
 

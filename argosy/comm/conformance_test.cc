@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kLarge = 1'500'017;  // does not fit a stage at once
 const std::vector<std::string> kBackends = {"inproc", "shm", "tcp", "hierarchical"};
 
-/// What rank r has at place i: small integers, exact in every type.
+/// Rank r's element i: a small integer, exact in every type.
 template <class T>
 T value(int rank, size_t i) {
   return static_cast<T>(RandomStream(7, static_cast<uint64_t>(rank)).below(i, 7)) - 3;
@@ -219,7 +219,7 @@ TEST_P(Backends, MakeStartedCallsInOrder) {
     for (size_t i = 0; i < 200; ++i) data.push_back(values<float>(group.rank(), 100 * i));
     for (auto& each : data) works.push_back(group.start(calls::all_reduce(std::span(each))));
     std::vector<int64_t> one = {1};
-    group.all_reduce<int64_t>(one);  // behind those
+    group.all_reduce<int64_t>(one);  // queued after those
     EXPECT_EQ(one[0], group.size());
     for (size_t i = 0; i < data.size(); ++i)
       EXPECT_TRUE(data[i] == reduced_values<float>(Reduce::sum, group.size(), 100 * i));
@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(All, Backends,
                          testing::Combine(testing::ValuesIn(kBackends), testing::Range(1, 5)),
                          param_name);
 
-/// Where a device of CUDA is for each rank; else they say what is missing and are skipped.
+/// Skipped, with the reason, unless there is a CUDA device for each rank.
 INSTANTIATE_TEST_SUITE_P(Devices, Backends,
                          testing::Combine(testing::Values("nccl"), testing::Range(1, 5)),
                          param_name);

@@ -37,7 +37,7 @@ struct EngineOptions {
   std::function<void()> look = {};
 };
 
-/// What libargosy_NAME.so exports. It links its library and nothing of argosy.
+/// The symbol that libargosy_NAME.so exports. The module links its library and nothing of argosy.
 struct EngineModule {
   static constexpr uint32_t kInterface = 1;
   uint32_t interface = kInterface;

@@ -80,8 +80,8 @@ class Group {
 
   /// Makes a call and waits for it. Calls are made by the functions below.
   void run(const Collective& work);
-  /// Queues a call for the group's thread. Without overlap it is made by whoever waits for it or
-  /// makes a later call.
+  /// Queues a call for the group's thread. Without overlap the thread that waits for it, or makes a
+  /// later call, runs it.
   Work start(const Collective& work);
   void set_overlap(bool on);
 
@@ -136,7 +136,7 @@ class Group {
   bool busy_ GUARDED_BY(mutex_) = false;  // a call is in progress
   bool overlap_ GUARDED_BY(mutex_) = true;
   std::exception_ptr failure_ GUARDED_BY(mutex_);
-  // Owned by whoever set busy_:
+  // Owned by the thread that set busy_:
   uint64_t sequence_ = 0, sub_groups_ = 0;
   std::vector<uint64_t> sent_, received_;  // by peer
   Thread thread_;                          // from the first start() on

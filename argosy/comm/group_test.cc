@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What each rank's part throws; "" for one that ends well.
+/// The error message of each rank; "" if it succeeds.
 std::vector<std::string> messages(const std::string& backend, int ranks,
                                   const std::function<void(Group&)>& f,
                                   Env::Duration deadline = 60s) {

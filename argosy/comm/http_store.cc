@@ -54,7 +54,7 @@ class HttpStore final : public Store {
   std::string place() const override { return "http://" + at_.text(); }
 
  private:
-  /// Nothing where nobody answers.
+  /// Absent if there is no answer.
   std::optional<HttpMessage> ask(const std::string& method, const std::string& name,
                                  const std::string& body) const {
     const auto socket = connect_within(at_, kConnect);

@@ -10,8 +10,8 @@
 
 namespace argosy::comm {
 
-/// Keeps texts by path for whoever asks by HTTP: PUT, GET (404 where there is none) and DELETE,
-/// one request per connection. Serves from a thread of its own until it is destroyed.
+/// HTTP server for texts by path: PUT, GET (404 if missing) and DELETE, one request per connection.
+/// Runs on its own thread until destroyed.
 class HttpStoreServer {
  public:
   /// Throws IoError where it cannot listen there.

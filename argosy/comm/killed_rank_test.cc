@@ -54,7 +54,7 @@ TEST_P(KilledRank, IsNamedByAllOthers) {
   }
 }
 
-/// Before it has met anybody, or when it has met some.
+/// Killed before it has met any rank, or after it has met some.
 TEST_P(KilledRank, IsNamedByThoseWhoStillMeet) {
   const uint64_t seed = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
   SCOPED_TRACE("seed " + std::to_string(seed));

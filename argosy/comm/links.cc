@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kLook = 200ms;  // at most, before a look at the others and the clock
 
-/// The unsent rest of a call and of the bytes behind it.
+/// The remaining bytes of a call header and its payload.
 struct Parts {
   Parts(void* call, std::byte* bytes, size_t size, size_t done) {
     const size_t of_call = std::min(done, sizeof(GroupCall)), of_bytes = done - of_call;
@@ -57,7 +57,7 @@ void Links::send_some(Direction& direction, const GroupCall& call) {
 }
 
 void Links::receive_some(Direction& direction, const GroupCall& call) {
-  // Nothing of a message is taken before its call is known to be the right one.
+  // Read no payload before the header is known to be of the right call.
   const bool has_call = direction.done >= sizeof(GroupCall);
   Parts parts(&direction.theirs, direction.bytes, has_call ? direction.size : 0, direction.done);
   const ssize_t n =

@@ -36,7 +36,7 @@ const EngineModule& load_module(const std::string& name) {
   for (const fs::path& folder : folders) {
     const std::string path = (folder / file).string();
     if (!fs::exists(path)) continue;
-    // MPI loads parts of itself that look for its symbols among those of all.
+    // MPI loads plug-ins that expect its symbols to be global.
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     check<ConfigError>(library != nullptr, "backend ", name, ": ", ::dlerror(),
                        "; install what is missing");

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 constexpr auto kTry = 500ms;   // for one attempt to connect
 constexpr auto kLook = 20ms;   // between attempts
 constexpr auto kStuck = 1s;    // in a call, after which ranks compare theirs
-constexpr auto kCircle = 1s;   // that a circle must last, as what somebody tells is old
+constexpr auto kCircle = 1s;   // how long a wait cycle must last: reports may be stale
 constexpr auto kExplain = 2s;  // for the reason of a lost connection to come
 
 /// The messages of ranks after their hellos.
@@ -249,7 +249,7 @@ void Peers::let_in_higher_ranks() {
   }
 }
 
-/// Another job's processes are none of our business; those of this one must not disagree.
+/// Ignores processes of other jobs; a disagreement within this job is fatal.
 void Peers::refuse(RankListener::Connection& connection, const std::string& reason) {
   Hello hello = own_hello(Hello::watch);
   copy_text(hello.refusal, reason);

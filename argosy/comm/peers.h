@@ -67,8 +67,7 @@ class Peers {
   bool has_left(int rank) const;
   /// Readable when check() may throw.
   int fd() const { return news_.get(); }
-  /// A data connection to `rank` broke during a call: throws IoError with the reason, as far as it
-  /// is known.
+  /// A data connection to `rank` broke during a call: throws IoError with the reason, if known.
   [[noreturn]] void explain_loss(int rank, const GroupCall& call);
   /// Makes all others fail with this reason.
   void tell(const std::string& reason) noexcept;

@@ -29,7 +29,7 @@ class Rendezvous {
     Env::Duration within, patience;  // waits longer than `patience` are logged
     std::function<void(const std::string&)> log = {};
   };
-  /// Publishes this rank's address and returns those of all, by rank. Throws IoError naming those
+  /// Publishes this rank's address and returns all ranks', by rank. Throws IoError naming the ranks
   /// that do not come in time, and ConfigError if ranks disagree on their number or one is there
   /// twice.
   std::vector<Endpoint> meet(const Endpoint& own, const Wait& wait);

@@ -106,7 +106,7 @@ TEST(Rendezvous, TurnsAwayASecondProcessOfTheSameRank) {
   const auto both = [&](GroupOptions options) {
     return message_of<ConfigError>([&] { connect_group(*env, options); });
   };
-  // Two processes share the socket of rank 1; whoever comes second is told so.
+  // Two processes share the socket of rank 1; the second one to come is refused.
   std::string texts[2];
   GroupOptions original = again;
   original.listen_fd = ::dup(*again.listen_fd);

@@ -79,7 +79,7 @@ std::byte* SharedBackend::staged(int rank, size_t part, const Piece& piece,
   return board_.stage(rank, piece.turn) + part * piece.count * size_of(type);
 }
 
-/// A part of what a rank gives; parts of its own memory are `stride` elements apart.
+/// Part of a rank's input; parts in its own memory are `stride` elements apart.
 const std::byte* SharedBackend::source(const Collective& work, int from, size_t part, size_t stride,
                                        const Piece& piece) const {
   const size_t offset = (part * stride + piece.begin) * size_of(work.call.type);

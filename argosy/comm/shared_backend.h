@@ -10,9 +10,8 @@
 
 namespace argosy::comm {
 
-/// The calls of ranks that share a board. Where a rank's memory can be seen by the others it is
-/// read and written in place, else it goes through the rank's stage. Sums are always in the order
-/// of ranks, and each rank adds a slice of its own.
+/// The calls of ranks that share a board. Memory that the other ranks can see is read and written
+/// in place; other memory is staged. Sums are always in rank order; each rank computes one slice.
 class SharedBackend : public Backend {
  public:
   int rank() const override { return board_.rank(); }
@@ -24,7 +23,7 @@ class SharedBackend : public Backend {
  protected:
   SharedBackend(std::shared_ptr<std::byte> memory, int rank, int ranks, Patience patience);
 
-  /// Where others can read this memory of ours; kStaged: nowhere.
+  /// Address of our memory for other ranks; kStaged if they cannot see it.
   virtual Location location_of(const std::byte* memory) const = 0;
   /// Our address of memory that a rank has posted.
   virtual std::byte* seen(int rank, Location at) const = 0;

@@ -28,7 +28,7 @@ std::unique_ptr<Store> file_store(Env& env, const std::string& folder, const std
 /// GET, PUT and DELETE of http://HOST:PORT/JOB/NAME, as an HttpStoreServer answers them.
 std::unique_ptr<Store> http_store(const Endpoint& at, const std::string& job);
 
-/// A job's or name's text as a part of a path: letters, digits, '.', '-' and '_' stay as they are.
+/// Escapes a job's or a name's text as part of a path; keeps letters, digits, '.', '-' and '_'.
 std::string path_part(const std::string& text);
 
 }  // namespace argosy::comm

@@ -46,7 +46,7 @@ struct TestRanks {
   std::vector<Endpoint> endpoints;
 };
 
-/// What ranks log. Thread safety: full.
+/// Collects the ranks' log lines. Thread safety: full.
 class RankLog {
  public:
   std::function<void(const std::string&)> writer() {
@@ -95,13 +95,13 @@ inline void on_threads(int ranks, const std::function<void(int)>& f) {
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-/// What a launcher of processes tells the tests that it starts: the backend, how many ranks, which
-/// one this is, and a folder to meet in.
+/// Parameters of a test process that a launcher starts: the backend, the number of ranks, this
+/// one's, and a folder to meet in.
 struct LaunchedTest {
   std::string backend, folder;
   int ranks = 0, rank = 0;
 };
-/// Nothing where this process was started by itself.
+/// Absent if no launcher started this process.
 inline std::optional<LaunchedTest> launched_test() {
   const char* const backend = std::getenv("ARGOSY_TEST_BACKEND");
   const char* const folder = std::getenv("ARGOSY_TEST_FOLDER");

@@ -12,8 +12,8 @@
 
 namespace argosy::comm {
 
-/// A rank in a process of its own, which does `work`. It writes a byte when it is connected, and
-/// what it throws.
+/// A rank as a child process that does `work`. It writes a byte once it is connected, then what it
+/// throws.
 class RankProcess {
  public:
   using Work = std::function<void(std::unique_ptr<Group>)>;

@@ -59,7 +59,7 @@ class Hierarchical final : public Backend {
         hosts_, [&](const auto& host) { return std::ranges::count(host, rank) > 0; });
     return static_cast<int>(found - hosts_.begin());
   }
-  /// A rank's number among those of its host.
+  /// A rank's index on its host.
   int place_of(int rank) const {
     const std::vector<int>& host = hosts_[static_cast<size_t>(host_of(rank))];
     return static_cast<int>(std::ranges::find(host, rank) - host.begin());
@@ -105,7 +105,7 @@ Collective as(CallKind kind, int root, const Collective& work) {
   return part;
 }
 
-/// Likewise, for `times` as many elements.
+/// The call for `times` as many elements.
 Collective for_more(size_t times, Collective part) {
   part.call.count *= times;
   return part;
@@ -136,7 +136,7 @@ void Hierarchical::make(const Collective& work) {
       return even_ ? all_gather(work) : flat_->run(work);
     case CallKind::scatter:
       return even_ ? scatter(work) : flat_->run(work);
-    default:  // every pair has something of its own to move
+    default:  // each pair moves different data
       return flat_->run(work);
   }
 }

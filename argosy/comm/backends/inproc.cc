@@ -54,7 +54,7 @@ class Inproc final : public SharedBackend {
     const auto own = std::ranges::find(ranks, rank());
     const int count = static_cast<int>(ranks.size());
     auto board = world_->board(id, count);
-    // Nobody goes on, and lets go of the board, before all have it.
+    // No rank may continue, and release the board, before every rank has it.
     auto group = std::make_unique<Inproc>(
         world_, std::move(board), static_cast<int>(own - ranks.begin()), count, env_, deadline_);
     group->run({.call = {.kind = CallKind::barrier}});

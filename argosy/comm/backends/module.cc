@@ -1,5 +1,5 @@
-// Ranks whose data another library moves and adds. Which call each makes, that all live, and in
-// which order sums are made where that counts, is seen to here.
+// Ranks whose data another library moves and adds. This file chooses the library's calls, checks
+// that all ranks live, and fixes the order of sums where it matters.
 #include <sched.h>
 
 #include <algorithm>
@@ -187,7 +187,7 @@ void ModuleBackend::let_engine(const Collective& work, CallKind kind) {
   wait(work.call);
 }
 
-/// The library goes on while it is asked. After some time that is done more seldom.
+/// Polls the library, which makes progress only when asked; after a while, less often.
 void ModuleBackend::wait(const GroupCall& call) {
   for (int spin = 0; spin < kSpins; ++spin)
     if (engine_->done()) return;

@@ -18,7 +18,7 @@ Patience patience_of(Peers& peers) {
           .name = [&peers](int rank) { return peers.name(rank); }};
 }
 
-/// What is needed before there can be a board.
+/// Base class, so that its members exist before the board does.
 struct Host {
   explicit Host(std::unique_ptr<Peers> ranks) : peers(std::move(ranks)), memory(*peers) {}
   std::unique_ptr<Peers> peers;

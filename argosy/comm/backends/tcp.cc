@@ -75,14 +75,14 @@ std::byte* Tcp::scratch(size_t bytes) {
   return scratch_.data();
 }
 
-/// What out_ and in_ say.
+/// Makes the transfers collected in out_ and in_.
 void Tcp::exchange(const Collective& work) {
   links_.exchange(work.call, out_, in_);
   out_.clear();
   in_.clear();
 }
 
-/// f(peer), beginning behind this rank, so that not all begin with the same.
+/// f(peer) from the next rank on, so that ranks do not all begin with the same peer.
 template <class F>
 void Tcp::for_others(const F& f) const {
   for (int distance = 1; distance < size(); ++distance) f(neighbour(distance));
@@ -256,7 +256,7 @@ void Tcp::all_gather(const Collective& work) {
   if (mine != work.in && bytes > 0) std::memcpy(mine, work.in, bytes);
 }
 
-/// A tree: who has it gives it to one who is further from the root, by halving distances.
+/// Binomial tree: each holder sends to a rank further from the root, at halving distances.
 void Tcp::broadcast(const Collective& work) {
   const std::span<std::byte> data(work.out, bytes_of(work));
   const int from_root = (rank() - work.call.step.root + size()) % size();

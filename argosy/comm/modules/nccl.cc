@@ -178,7 +178,7 @@ class Nccl final : public Engine {
   }
   size_t all() const { return part() * static_cast<size_t>(ranks_); }
 
-  /// What this rank gives.
+  /// Bytes of this rank's input.
   size_t bytes_in() const {
     switch (work_.call.step.kind) {
       case CallKind::reduce_scatter:
@@ -194,7 +194,7 @@ class Nccl final : public Engine {
         return part();
     }
   }
-  /// What it gets.
+  /// Bytes of its output.
   size_t bytes_out() const {
     switch (work_.call.step.kind) {
       case CallKind::all_gather:
