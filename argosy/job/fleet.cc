@@ -268,8 +268,8 @@ std::vector<std::vector<std::byte>> Fleet::gather(const std::string& name,
   return job().gather(name, mine);
 }
 
-/// When everything that all workers have sent is applied, and nobody goes on before it is done.
-/// False: an earlier process of this worker has been here.
+/// Runs once everything that workers have sent is applied; no worker continues before it is done.
+/// False: an earlier incarnation of this worker has been here.
 template <class Task>
 bool Fleet::first_worker_does(const std::string& what, Task task) {
   need_worker(what);

@@ -79,7 +79,7 @@ struct DistributedStrategy {
   bool lamb = false;  // adam becomes lamb
   LambConfigs lamb_configs = {};
   std::string embedding_mode = "replicated";  // or sharded: each rank has a part of every table
-  /// Sums in the order of ranks: the same bits on every backend, and by themselves those of one
+  /// Sums in rank order: the same bits on every backend and, with no other setting, those of one
   /// process that accumulates all ranks' batches.
   bool deterministic = false;
   bool sync_batch_norm = false;                 // statistics of a batch over all ranks
@@ -111,8 +111,8 @@ class StatusReport;
 /// For Fleet::init(is_collective).
 enum class Collectively : uint8_t {};
 inline constexpr Collectively is_collective{};
-/// The order in which ranks on several hosts sum what has no strategy of its own; on one host it is
-/// always rank order.
+/// Order of sums over ranks on several hosts that no strategy governs; on one host it is always
+/// rank order.
 enum class Sums : uint8_t { in_any_order, in_order_of_ranks };
 
 /// An optimizer that knows its fleet.
@@ -182,7 +182,7 @@ class Fleet {
 
   /// The ranks of a job without servers, or this process alone. The first call meets them.
   comm::Group& group();
-  /// What `argosy status` shows of a rank without a trainer; null before group().
+  /// Shown by `argosy status` for a rank without a trainer; null before group().
   std::shared_ptr<Activity> activity() const { return activity_; }
 
   /// Call its minimize() to set what is trained.
@@ -202,7 +202,7 @@ class Fleet {
   // For workers.
 
   /// Connects, and with launch_barrier waits for all workers. The trainer may be used before it:
-  /// initial values come from the servers, whoever comes first.
+  /// initial values come from the servers, whichever worker comes first.
   void init_worker();
   /// Trains what minimize() was given. The first call connects.
   Trainer& trainer();
@@ -216,9 +216,8 @@ class Fleet {
   /// A process that just exits leaves too, after ARGOSY_QUIET.
   void stop_worker();
 
-  /// Worker 0 saves or loads what all have trained; the others wait. The model's states (running
-  /// means) are those of worker 0. In a job only the epoch of a ResumePoint is restored: workers
-  /// have data of their own.
+  /// Worker 0 saves or loads the shared model; the others wait. The model's states (running means)
+  /// are worker 0's. A job restores only the epoch of a ResumePoint: each worker has its own data.
   void save_persistables(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load_model(const std::string& dir);
   /// Trainer::export_inference by the first worker.

@@ -164,7 +164,7 @@ ModelOutputs model(Builder& g) {
           .predictions = {{"predict", nn::sigmoid(logit)}}};
 }
 
-/// Ids from `first` on, each with one to three tags of its own; even ones are clicks.
+/// Ids from `first` on, each with one to three tags unique to it; even ones are clicks.
 std::string instances(uint64_t first, uint64_t rows) {
   std::string text;
   for (uint64_t id = first; id < first + rows; ++id) {
@@ -377,7 +377,7 @@ TEST_F(FleetTest, AServerBeginsWithWhatAnotherNumberOfServersHasSaved) {
       saved);
 }
 
-/// What one epoch of a worker holds: all ids, and all tags.
+/// A worker's data in one epoch: all ids, and all tags.
 struct Held {
   std::vector<Key> ids, tags;
 };

@@ -52,7 +52,7 @@ void read_row(ByteSource& in, Columns& to) {
   check<DataError>(!wrong, in.what(), ": ", wrong.value_or(""));
 }
 
-/// What a worker will have.
+/// Collects a worker's instances after the shuffle.
 class Instances {
  public:
   explicit Instances(std::vector<SlotSpec> slots) : slots_(std::move(slots)) {}
@@ -67,7 +67,7 @@ class Instances {
   std::vector<Columns> parts_;
 };
 
-/// What a worker has, instance by instance, each with the worker it goes to.
+/// A worker's instances before the shuffle, each with the worker it goes to.
 class Departures {
  public:
   Departures(std::vector<Columns> from, const RandomStream& chance, uint32_t workers)

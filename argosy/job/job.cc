@@ -87,8 +87,8 @@ Milestone Milestone::passed(int epoch, uint64_t pass) {
           fmt::format("pass {} of epoch {} is over", pass, epoch - 1)};
 }
 
-/// Not the number behind passed(): a worker that comes here or to trained() makes those before it
-/// over, and so tells the two ends of a pass apart for one that was started again meanwhile.
+/// Not passed()'s number + 1: a worker that reaches this or trained() completes the milestones
+/// before it, which tells a restarted worker how the pass ended.
 Milestone Milestone::passes_on(int epoch, uint64_t pass) {
   return {number_in(epoch, kPerPass * pass + 2),
           fmt::format("pass {} of epoch {} begins", pass + 1, epoch - 1)};

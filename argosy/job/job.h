@@ -70,8 +70,8 @@ class Job {
 
   /// The ranks, or this process alone; the first call meets them.
   comm::Group& group(const CollectiveStrategy& strategy = {});
-  /// Connects to whoever holds parts of the plan; called once. A restarted worker waits until all
-  /// others have come, and learns how far the job is.
+  /// Connects to the servers or ranks that hold the plan; called once. A restarted worker waits for
+  /// all others, and learns how far the job is.
   Wires connect(const Plan& plan, const Strategy& strategy);
   /// Reports this worker's activity to the launcher while it lives. Call it after connect().
   std::unique_ptr<StatusReport> report(const Activity& activity) const;
@@ -112,7 +112,7 @@ class Job {
                                      std::function<int()> epoch);
   /// This process' share of the batches of its files.
   Share batches() const { return batches_; }
-  /// Which epochs were trained without which workers and files; "": none.
+  /// Lists epochs trained without some workers, and the files they missed; "" if none.
   std::string untrained() const;
 
  private:
@@ -133,8 +133,8 @@ class Job {
   bool queued_ = false;             // files are, instead
 };
 
-/// What happens to batches that an earlier incarnation of this worker has pushed ("are computed and
-/// not pushed"), and what this mode loses with a process.
+/// How this mode treats batches that an earlier incarnation of this worker has pushed ("are
+/// computed and not pushed"), and what it loses with a process.
 std::string replay_text(const Strategy& strategy);
 
 /// Plan, then wires, then a trainer over them, which reports its progress to the launcher.

@@ -122,8 +122,8 @@ class JobFiles final : public SharedFiles {
   Job& job_;
   const std::shared_ptr<ps::Client> servers_;
   const JobFilesOptions options_;
-  // Of the thread that trains, while no lane reads:
-  std::set<uint32_t> trained_;  // of this epoch, by anybody
+  // Used by the training thread, while no lane reads:
+  std::set<uint32_t> trained_;  // in this epoch, by any worker
   bool whole_ = false;          // all files of the epoch are trained
 
   mutable Mutex mutex_;

@@ -21,15 +21,15 @@ struct JobFilesOptions {
 
 /// The files of a job's epochs, which its workers take from the queue of server 0
 /// (ps/file_queue.h):
-///   1. At the end of a pass a worker reports its files as trained, and meets the others. Each
-///      brings along all files that it knows to be trained, so that those who meet agree which are
-///      left behind: files of workers that were lost since they took them.
+///   1. At the end of a pass a worker reports its files as trained and meets the others. Each
+///      brings the files it knows to be trained, so all who meet agree on the rest: files of
+///      workers that were lost after taking them.
 ///   2. If there are any, all who have met train them in another pass; if not, the epoch is over.
-///   3. Who comes late, or is started again, finds the pass of the others by the milestones they
-///      have behind.
-/// So every file is trained to its end at least once. It is trained again where a worker was taken
-/// for dead and was not, or pushed part of a file before it was lost, or where server 0 was lost
-/// with what it knew. The job outlives it.
+///   3. A worker that comes late or is restarted finds the current pass by the milestones that are
+///      complete.
+/// So every file is trained to its end at least once. It is trained again if a worker was taken for
+/// dead and was not, or pushed part of a file before it was lost, or if server 0 was lost with the
+/// queue. The job outlives it.
 std::shared_ptr<SharedFiles> job_files(Job& job, std::shared_ptr<ps::Client> servers,
                                        JobFilesOptions options);
 

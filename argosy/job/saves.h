@@ -21,7 +21,7 @@ struct Save {
 /// The newest save below a folder: a checkpoint within an epoch, or the end of the last epoch.
 std::optional<Save> newest_save(Env& env, const std::string& folder);
 
-/// The saves of the running job, noted by a process for its successor: FOLDER/PROCESS.running has a
+/// Saves of the running job, noted for the process's next incarnation: FOLDER/PROCESS.running has a
 /// line "save GENERATION FOLDER" for each save begun. A save counts once its manifest has that
 /// generation, so incomplete saves and those of earlier jobs do not. Without a folder nothing is
 /// noted. Thread safety: full.

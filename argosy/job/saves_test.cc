@@ -13,7 +13,7 @@ namespace {
 class Notes : public testing::Test {
  protected:
   std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
-  /// What a server is told, and then what the first worker writes.
+  /// First a server notes it, then the first worker writes it.
   void save(SaveNotes& notes, const std::string& name, uint64_t generation) {
     notes.add(at(name), generation);
     trainer_.save(at(name));

@@ -9,11 +9,11 @@
 namespace argosy {
 namespace {
 
-/// What happens to a job.
+/// The process that crashes, and when.
 enum class Crash : uint8_t {
   worker,          // at any time
   server_at_rest,  // between two epochs, when it has just saved
-  server_at_work,  // at any time behind the first save: what it learned since is lost
+  server_at_work,  // at any time after the first save, which loses later updates
   worker_and_then_server,
 };
 
@@ -50,7 +50,7 @@ class CrashingJob {
   uint32_t servers(uint64_t seed) const {
     return crash_ == Crash::server_at_rest ? 1 + static_cast<uint32_t>(seed % 2) : 1;
   }
-  /// What a push of a restarted worker's process has told is a number of batches.
+  /// Whether the progress reported by a restarted worker's pushes is a number of batches.
   bool counts_batches() const {
     return mode(strategy_.mode).batches_per_push(strategy_) == 1 && strategy_.mode != "half_async";
   }
@@ -101,7 +101,7 @@ class CrashingJob {
     finished_[number] = true;
   }
 
-  /// Where a push is not a batch, all of the epoch is trained again.
+  /// If a push is not one batch, the whole epoch is trained again.
   size_t steps_left(uint32_t number, uint64_t batches) {
     if (counts_batches()) return kSteps - std::min<size_t>(batches, kSteps);
     repeated_[number] += static_cast<float>(std::min<uint64_t>(batches, kSteps));

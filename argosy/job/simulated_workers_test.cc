@@ -1,5 +1,5 @@
-// Workers as threads that block, on a simulated network, each job from one seed: what they push by
-// the rule add is counted exactly, whoever is lost and comes back.
+// Workers as blocking threads on a simulated network, each job from one seed: their pushes use the
+// rule add, so they can be counted exactly, whichever workers are lost and come back.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ ps::Placement adding_placement(uint32_t servers) {
   return ps::place({parameter}, {rows}, {0}, servers, {.min_block = 4});
 }
 
-/// Workers that are written as if they ran in processes of their own.
+/// Workers written as if each ran in a separate process.
 class WorkersOfJob {
  public:
   virtual ~WorkersOfJob() = default;
@@ -87,7 +87,7 @@ class BlockingJob final : public WorkersOfJob {
       : WorkersOfJob(seed, adding_placement(spec.servers), spec.workers, spec.sync), spec_(spec) {}
 
  private:
-  /// What a process of a worker has.
+  /// State of a worker's process.
   struct Worker {
     uint32_t number = 0;
     std::shared_ptr<ps::Client> client;
@@ -230,8 +230,8 @@ const Plan& shared_plan() {
   return plan;
 }
 
-/// Whole communicators, used as a trainer does: batches are prepared ahead, gradients are ones.
-/// A worker that was started again does everything again, and pushes behind what servers have.
+/// Whole communicators, driven as a trainer does: batches are prepared ahead, gradients are ones. A
+/// restarted worker repeats everything, and pushes only what the servers do not have.
 class CommunicatorJob final : public WorkersOfJob {
  public:
   CommunicatorJob(uint64_t seed, const Strategy& strategy, uint32_t servers, uint32_t workers)
@@ -323,7 +323,7 @@ const std::vector<Strategy> kStrategies = {
     {.mode = "geo", .geo_step = 2, .geo_mean = false},
 };
 
-/// What a worker has pushed counts once, and the rest of its data as well.
+/// Batches pushed before the loss count once, and so does the rest of the worker's data.
 TEST(SimulatedWorkers, EveryModeCountsExactlyWhereAWorkerIsLost) {
   for (const Strategy& strategy : kStrategies) {
     int crashes = 0;

@@ -122,7 +122,7 @@ inline void commit_gradients(const Plan& plan, Lane& lane, Batch& batch, float e
   lane.commit(batch);
 }
 
-/// What a trainer does with a communicator: batches are prepared ahead, gradients are ones.
+/// Drives a communicator as a trainer does: batches are prepared ahead, gradients are ones.
 class CountingTrainer {
  public:
   CountingTrainer(const Plan& plan, const Strategy& strategy, std::shared_ptr<ps::Client> client,
@@ -158,7 +158,7 @@ class CountingTrainer {
   }
   void leave() { communicator_->pass(Pass::leave); }
 
-  /// Of the key that only this worker pushes, of the one that all push, and of the parameters.
+  /// Sums for the key that only this worker pushes, the key that all push, and the parameters.
   struct Sums {
     float own, shared, w, b;
     bool operator==(const Sums&) const = default;

@@ -37,7 +37,7 @@ std::string rule_text(const Spec& spec) {
   return text;
 }
 
-/// The same of a table, with who gets a row.
+/// Like rule_text, with the table's entry.
 std::string rows_text(const ps::TableSpec& spec) {
   return rule_text(spec) + (spec.entry.empty() ? "" : fmt::format(" entry=\"{}\"", spec.entry));
 }
@@ -46,8 +46,8 @@ std::string slots_text(size_t slots) {
   return fmt::format("{} of {} slots", slots, ps::Placement::kSlots);
 }
 
-/// Where the parts of all parameters and tables are, each as "VERB PART ARROW SERVER". `ending`
-/// follows their names.
+/// Placement of all parameters and tables, one "VERB PART ARROW SERVER" per part. `ending` follows
+/// their names.
 void add_routes(std::string& out, const char* verb, const char* arrow, std::string_view ending,
                 const ps::Placement& placement, std::span<const std::string> names) {
   auto line = std::back_inserter(out);
@@ -72,7 +72,7 @@ void each_trained(const Plan& plan, const Use& use) {
   }
 }
 
-/// What minimize() gave and nothing else.
+/// Checks that the pairs are exactly those minimize() gave.
 void check_pairs(const Plan& plan, std::span<const ParamGrad> pairs) {
   std::vector<std::string> names;
   each_trained(plan, [&](const auto& spec) { names.push_back(spec.name); });

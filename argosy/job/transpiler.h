@@ -16,7 +16,7 @@
 #include "argosy/ps/placement.h"
 
 // Parameter-server training in the terms of Paddle's transpiler. No program is rewritten: a trainer
-// runs it as it is, and what it sends and receives is described beside it.
+// runs it unchanged, and its traffic is described beside it.
 namespace argosy {
 
 /// A parameter or a table of rows, and its gradient, by name.
@@ -24,7 +24,7 @@ struct ParamGrad {
   std::string param, grad;
 };
 
-/// What minimize() adds to a program: one rule per parameter.
+/// The update rules, one per parameter, that minimize() adds to a program.
 struct OptimizeOps {
   Plan program;
   std::vector<std::string> lines;  // "adam w1 w1@GRAD lr 0.001", one for each parameter
@@ -62,7 +62,7 @@ struct TrainerProgram {
   std::string text() const;
 };
 
-/// What one server holds and how many trainers it serves.
+/// The part of the model on one server, and the number of trainers it serves.
 struct PserverProgram {
   ps::Placement placement;
   Role role;
@@ -70,8 +70,8 @@ struct PserverProgram {
   std::string text() const;
 };
 
-/// The initial values of what one server holds. There is nothing to run: a server initializes its
-/// slices when it makes them, and rows when they are first seen.
+/// The initial values of one server's part. There is nothing to run: a server initializes slices
+/// when it makes them, and rows when they are first seen.
 struct StartupProgram {
   Endpoint endpoint;
   std::vector<ps::ParameterSpec> slices;

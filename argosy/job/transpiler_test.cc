@@ -208,7 +208,7 @@ void train(const Plan& plan, Communicator& communicator, int steps) {
   communicator.drain();
 }
 
-/// Of everything a store holds.
+/// The bits of everything in a store.
 std::vector<uint32_t> bits(TableStore& store) {
   std::vector<uint32_t> all;
   const auto add = [&](const Tensor& tensor) {
@@ -220,7 +220,7 @@ std::vector<uint32_t> bits(TableStore& store) {
   return all;
 }
 
-/// A pserver program on a thread of its own, on a port that was free.
+/// A pserver program on a thread, on a free port.
 class RunningPserver {
  public:
   RunningPserver() : socket_(RawSocket::bound()) { EXPECT_EQ(::listen(socket_.fd(), 8), 0); }

@@ -6,7 +6,7 @@
 namespace argosy {
 namespace {
 
-/// Of the input "label" of a program that ends in this loss.
+/// Whether the input "label" of a program with this loss is binary.
 bool is_binary(const std::function<Var(Builder&, Var p, Var label)>& loss) {
   Builder g;
   const Var p = g.input("p", {{-1, 1}}), label = g.input("label", {{-1, 1}});

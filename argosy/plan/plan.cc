@@ -28,7 +28,7 @@ bool clips_on_worker(const std::string& clip) {
   return true;
 }
 
-/// What parameters and tables have in common.
+/// The fields that parameter and table specs share.
 template <class Spec>
 Spec spec_of(const VarDesc& desc, const Optimizer& optimizer, const TableOptions& own,
              uint64_t seed) {
@@ -40,7 +40,7 @@ Spec spec_of(const VarDesc& desc, const Optimizer& optimizer, const TableOptions
   spec.regularizer = own.regularizer.value_or(optimizer.regularizer);
   spec.clip = optimizer.clip;
   spec.seed = seed;
-  // What does not parse is refused here, before any process starts to train.
+  // Reject texts that do not parse now, before any process starts to train.
   ps::make_rule(spec.rule);
   static_cast<void>(ps::Schedule(spec.learning_rate));
   static_cast<void>(ps::GradientPolicy(spec.regularizer, spec.clip));
@@ -75,8 +75,8 @@ ps::TableSpec table_of(const VarDesc& desc, const Optimizer& optimizer, const Ta
   return spec;
 }
 
-/// By variable: an input that a log loss takes for its label, as it is or with another shape or
-/// type. What was computed from it otherwise, as by smoothing, may be anything from 0 to 1.
+/// By variable: whether it is an input that a log loss uses as label, perhaps reshaped or cast.
+/// Labels computed in other ways, as by smoothing, may be anything from 0 to 1.
 std::vector<bool> labels_of_log_loss(const Program& program) {
   std::vector<bool> labels(program.vars.size());
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
@@ -143,7 +143,7 @@ ProgramLayout layout_of(const Program& program) {
 
 namespace {
 
-/// What the reader has to count for the entries of tables.
+/// Adds the side columns that readers count for the tables' entries.
 void add_key_columns(Plan& plan) {
   std::vector<KeyColumnsFeed> columns(plan.layout.key_sets);
   bool any = false;

@@ -40,7 +40,7 @@ struct Edge {
   uint32_t target = 0;  // by kind: a number in Plan::parameters, Plan::tables or Plan::states
 };
 
-/// What a reader must produce for a program, and the key set of a batch that each table uses.
+/// The reader's layout for a program, and the key set of a batch that each table uses.
 struct ProgramLayout {
   BatchLayout layout;
   std::map<std::string, size_t> key_sets;  // by table

@@ -26,8 +26,8 @@ constexpr const char* kDurability = "ARGOSY_DURABILITY";
 constexpr const char* kLogPath = "ARGOSY_LOG_PATH";
 constexpr const char* kJob = "PADDLE_JOB_ID";
 
-/// The names that one generation of releases used. Where one of them is not set, the other
-/// generations' names for the same thing count too: published scripts mix them.
+/// Variable names of one generation of releases. A variable that is not set falls back to the other
+/// generations' names: published scripts mix them.
 struct Names {
   const char* servers;
   const char* port;  // of every server; of this one, where `servers` has ports
@@ -121,7 +121,7 @@ std::vector<Endpoint> with_port(const Variable& hosts, uint16_t port, const char
   return named(hosts.name, [&] { return parse_endpoints(list); });
 }
 
-/// Names are compared as they are written: resolving them could make two hosts one.
+/// Compares names as written: resolving them could make two hosts one.
 bool same_place(const Endpoint& a, const Endpoint& b) {
   const auto written = [](const Endpoint& endpoint) -> std::string_view {
     return endpoint.host == "localhost" ? "127.0.0.1" : std::string_view(endpoint.host);
@@ -198,7 +198,7 @@ int read_worker_index(const Getenv& get, const Names& names, int worker_num) {
                 expected);
 }
 
-/// Where this server should listen, and the variables that say so.
+/// This server's address, and the variables that give it.
 struct Address {
   std::string names;
   Endpoint endpoint;
@@ -242,7 +242,7 @@ void check_own_endpoint(const Getenv& get, const comm::GroupOptions& options) {
                              options.rank));
 }
 
-/// Where ranks meet that do not know each other's addresses; nothing where no variable says it.
+/// Meeting place of ranks that do not know each other's addresses; absent if no variable is set.
 std::optional<comm::MeetingPlace> read_meeting_place(const Getenv& get, int ranks) {
   const auto kind = find(get, "PADDLE_GLOO_RENDEZVOUS");
   if (!kind) return std::nullopt;
@@ -276,8 +276,7 @@ std::string read_device(const Getenv& get) {
   return cards ? cards->value.substr(0, cards->value.find(',')) : "";
 }
 
-/// No servers: one of several ranks, or one process by itself, unless it was told to be one of
-/// those that are missing.
+/// A rank or a lone local process, unless the role is that of a missing server.
 Role without_servers(const Getenv& get) {
   const auto role = find(get, kGenerations.front(), &Names::role);
   if (role && kind_of(*role) == RoleKind::server)
@@ -404,7 +403,7 @@ comm::GroupOptions group_options(const Role& role) {
   return options;
 }
 
-/// Scripts may set variables of their own: what makes no sense says nothing.
+/// Scripts may set variables for themselves, so inconsistent ones are ignored.
 Role with_handed_down(Role said, const Getenv& get) {
   Role told;
   try {

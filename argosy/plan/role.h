@@ -23,7 +23,7 @@ enum class RoleKind : uint8_t {
 /// The part of this process in its job. Built once in main() and passed down; never a global.
 struct Role {
   RoleKind kind = RoleKind::local;
-  int index = 0;                       // among those of its kind
+  int index = 0;                       // within its kind
   std::vector<Endpoint> workers = {};  // empty where only their number is known
   std::vector<Endpoint> servers = {};  // the same list in the same order in every process
   int worker_num = 1;                  // as declared, also where their addresses are unknown
@@ -55,9 +55,9 @@ struct Role {
 using Getenv = std::function<std::optional<std::string>(std::string_view)>;
 Getenv process_environment();
 
-/// The one place that knows the names of environment variables: those fleetrun sets
-/// (PADDLE_PSERVERS_IP_PORT_LIST and so on) and those of earlier releases. An empty value counts as
-/// none. No variable that lists servers: a rank where PADDLE_TRAINER_ENDPOINTS lists several or
+/// The only place that knows the names of environment variables: those fleetrun sets
+/// (PADDLE_PSERVERS_IP_PORT_LIST and so on) and those of earlier releases. Empty values count as
+/// unset. Without a list of servers: a rank if PADDLE_TRAINER_ENDPOINTS lists several or
 /// PADDLE_GLOO_RENDEZVOUS says where they meet, else local. Throws ConfigError naming the variable,
 /// its value and what was expected.
 Role role_from_env(const Getenv& get);
@@ -67,8 +67,8 @@ Role user_defined_role(RoleKind kind, int index, std::vector<Endpoint> workers,
                        std::vector<Endpoint> servers);
 Role user_defined_role(RoleKind kind, int index, int worker_num, std::vector<Endpoint> servers);
 
-/// A role that a program says. Where a launcher has said the same, with what it has handed down: a
-/// server's socket is listening already, a process may have been started again.
+/// A role given by a program. If the launcher gave the same one, adds what it handed down: a
+/// server's listening socket, the number of restarts.
 Role with_handed_down(Role said, const Getenv& get);
 
 /// The files of one of `count` workers: contiguous, the first (files % count) take one more.

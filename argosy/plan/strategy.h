@@ -10,7 +10,7 @@ namespace argosy {
 /// unless all ranks are on one host that has no core to spare.
 enum class Overlap : uint8_t { automatic, always, never };
 enum class GradientScale : uint8_t { mean, sum };
-/// Where rows live: replicated on every rank, or each on the rank that owns its key.
+/// Rows are either replicated on every rank, or each is on the rank that owns its key.
 enum class EmbeddingMode : uint8_t { replicated, sharded };
 /// Throws ConfigError that names the setting.
 EmbeddingMode parse_embedding_mode(std::string_view text, std::string_view setting);
@@ -21,7 +21,7 @@ struct CollectiveStrategy {
   GradientScale scale = GradientScale::mean;
   /// The bits of one process that accumulates the batches of all ranks.
   bool deterministic = false;
-  bool fuse = true;      // false: the gradient of each parameter is summed by itself
+  bool fuse = true;      // false: one call for each parameter's gradient
   double bucket_mb = 0;  // gradients that are summed in one call; 0: chosen by their sizes
   Overlap overlap = Overlap::automatic;
   std::string wire = "f32";  // f32, bf16 or f16: what gradients of parameters are sent as
@@ -36,7 +36,7 @@ struct CollectiveStrategy {
 /// How to distribute; what the seeds call DistributedStrategy and runner settings.
 struct Strategy {
   std::string mode = "local";   // a file of communicators/
-  int threads = 1;              // that compute, each on a batch of its own
+  int threads = 1;              // compute threads, each with its own batch
   int accumulate = 1;           // local and collective: batches whose gradients make one step
   bool accumulate_mean = true;  // collective: false: the sum of these gradients, not their mean
   // With servers:
