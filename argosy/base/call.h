@@ -20,7 +20,7 @@ class Call {
 
   /// Argument by position or by name, else the default.
   double number(size_t position, std::string_view name, double otherwise) const;
-  /// The same, but it must be there.
+  /// As above, for a required argument.
   double number(size_t position, std::string_view name) const;
   /// A word such as true or row; by name only.
   std::string word(std::string_view name, std::string_view otherwise) const;

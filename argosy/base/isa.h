@@ -7,8 +7,8 @@ namespace argosy {
 /// Vector instruction sets argosy has loops for. One binary carries all of them.
 enum class Isa : uint8_t { baseline, avx2, avx512 };
 
-/// What vectorized() uses: the best this machine has, or less where ARGOSY_MAX_ISA
-/// (baseline | avx2 | avx512) or a ScopedIsaCap says so.
+/// The instruction set vectorized() uses: the machine's best, unless ARGOSY_MAX_ISA (baseline |
+/// avx2 | avx512) or a ScopedIsaCap limits it.
 Isa isa();
 
 const char* name(Isa isa);

@@ -26,7 +26,7 @@ bool CondVar::wait_until(Mutex& mutex, Time deadline, const SourceLoc& where) {
 void CondVar::notify(Scheduler::Wake wake) {
   const bool all = wake == Scheduler::Wake::all;
   all ? changed_.notify_all() : changed_.notify_one();
-  // Whoever waits with a token has made it under the mutex before the change that this is about.
+  // A waiter with a token creates it under the mutex, before the change this notifies of.
   if (auto* const stoppable = stoppable_.load(std::memory_order_acquire))
     all ? stoppable->notify_all() : stoppable->notify_one();
   if (Scheduler* const scheduler = Scheduler::current()) scheduler->wake(this, wake);

@@ -10,9 +10,9 @@
 
 namespace argosy {
 
-/// The seam through which code that blocks runs in a simulation. Whatever a thread of a simulation
-/// would block in goes to its scheduler; a real thread has none and blocks in the operating system.
-/// Only Mutex, CondVar and Thread call it.
+/// The seam that makes blocking code run in a simulation. A simulated thread blocks in its
+/// scheduler; a real thread has none and blocks in the operating system. Only Mutex, CondVar and
+/// Thread call it.
 class Scheduler {
  public:
   using Time = std::chrono::steady_clock::time_point;  // Env::Time
@@ -30,15 +30,15 @@ class Scheduler {
   /// False: the mutex is taken, and there is no patience.
   virtual bool lock(std::mutex& mutex, Patience patience) = 0;
   virtual void unlock(std::mutex& mutex) = 0;
-  /// Lets the mutex go until somebody wakes `place`, and locks it again. False: the deadline came
+  /// Releases the mutex until `place` is woken, then locks it again. False: the deadline came
   /// first. `where`: the line that waits.
   virtual bool wait(const void* place, std::mutex& mutex, Time deadline,
                     const SourceLoc& where) = 0;
   enum class Wake : uint8_t { one, all };
-  /// Goes on by itself: no other thread runs before this returns.
+  /// Does not yield: no other thread runs before this returns.
   virtual void wake(const void* place, Wake wake) = 0;
-  /// A thread that runs beside the caller; `name` is for reports. What it throws ends the
-  /// simulation. The result is for join(), which waits for the end of the thread.
+  /// Starts a thread; `name` is for reports. An exception it throws ends the simulation. The result
+  /// is for join(), which waits for the thread's end.
   virtual uint64_t start(std::string name, std::function<void()> run) = 0;
   virtual void join(uint64_t thread) = 0;
 

@@ -136,7 +136,7 @@ std::vector<std::string> expand_range(std::string_view text) {
   constexpr int64_t kMost = 100'000;
   const auto dots = text.find("..");
   if (dots == std::string_view::npos) return {std::string(text)};
-  const auto split = [](std::string_view part) {  // into its name and the digits behind it
+  const auto split = [](std::string_view part) {  // into its name and the digits after it
     const auto last = part.find_last_not_of("0123456789");
     const size_t digits = last == std::string_view::npos ? 0 : last + 1;
     return std::pair(part.substr(0, digits), part.substr(digits));

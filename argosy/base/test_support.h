@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-/// What tests of all layers share.
+/// Shared by the tests of all layers.
 namespace argosy {
 
-/// What f throws as an E.
+/// The message of the E that f throws.
 template <class E, class F>
 std::string message_of(F f) {
   try {

@@ -39,7 +39,7 @@ TEST(Thread, AnotherInItsPlaceStopsTheFirst) {
   thread = Thread("second", wait);
   EXPECT_EQ(ended, 1);
   Thread moved = std::move(thread);
-  EXPECT_FALSE(thread.joinable());  // NOLINT: says what moving leaves behind
+  EXPECT_FALSE(thread.joinable());  // NOLINT: checks the moved-from state
   moved.request_stop();
   moved.join();
   EXPECT_FALSE(moved.joinable());

@@ -6,8 +6,8 @@
 
 namespace argosy {
 
-/// How far a worker is through its data: so many batches of a pass. What it pushes carries it, so
-/// that servers can tell a process that is started again what of its data they have.
+/// A worker's progress through its data: a pass and its batches. Pushes carry it, so that servers
+/// can tell a restarted process which of its data they have.
 struct Trained {
   uint64_t pass = 0, batches = 0;  // batches of this pass; the first pass is 1
   uint64_t steps = 0;              // batches of all passes

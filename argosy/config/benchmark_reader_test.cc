@@ -23,7 +23,7 @@ Read read_all(std::unique_ptr<ByteStream> bytes, const Parser& parser) {
   return read;
 }
 
-/// What the script makes of a file, read as the configuration of dnn says.
+/// The script's output for a file, parsed by dnn's configuration.
 Read piped(const std::string& file, const std::string& options = "") {
   const std::string script =
       std::string(ARGOSY_SOURCE_DIR) + "/models/rank/dnn/benchmark_reader.py";

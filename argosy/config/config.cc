@@ -45,7 +45,7 @@ class TreeBuilder final : public YAML::EventHandler {
     refuse_tag(mark, tag);
     if (awaits_key()) return begin_value(mark, value);
     Place at = place(mark);
-    if (tag == "!") ++at.column;  // behind the quote
+    if (tag == "!") ++at.column;  // past the quote
     add({.kind = Setting::Kind::scalar, .text = value, .at = at});
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -146,7 +146,7 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.name.clear();
       return;
     }
-    // What has parts is found by its key, whatever lines the parts are on.
+    // Maps and lists are reported at their key's line, wherever their parts are.
     if (parent.setting.kind == Setting::Kind::map && setting.kind != Setting::Kind::scalar)
       setting.at.line = parent.key_at.line;
     parent.setting.items.push_back(std::move(setting));

@@ -61,7 +61,7 @@ struct TableKeys {
   bool track_unseen = false;
 };
 
-/// What the data holds for each instance: `inputs:`, or what hyper_parameters say of it.
+/// An instance's inputs, from `inputs:` or else from hyper_parameters.
 struct InputKeys {
   std::string dense = {}, label = {};  // slots of these names; no dense: there is none
   int64_t dense_size = 0;
@@ -97,11 +97,11 @@ struct Config {
 /// Reads the file and then the overrides, each a "runner.epochs=2". Throws ConfigError, one line
 /// that starts with file and line or with the override, IoError if the file cannot be read.
 Config load_config(const std::string& path, std::span<const std::string> overrides = {});
-/// The same of a text; `path` is what messages call it.
+/// Parses a text instead; `path` names it in messages.
 Config parse_config(std::string_view yaml, const std::string& path,
                     std::span<const std::string> overrides = {});
 
-/// What was set and what follows from it, a line each, for the start of a run.
+/// The settings and their consequences, one per line, shown when a run starts.
 std::string describe(const Config& config);
 
 std::span<const ConfigKey<Runner>> runner_keys();

@@ -217,7 +217,7 @@ void read_data(const Setting& root, Config& config) {
   check_reading(config.infer, config, place("infer_reader_path"));
 }
 
-/// What no key alone can tell.
+/// Checks that concern several keys.
 void check_runner(const Setting& root, Config& config) {
   Runner& runner = config.runner;
   if (runner.shuffle && runner.reader_type == "QueueDataset")

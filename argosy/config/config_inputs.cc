@@ -52,7 +52,7 @@ void read_ids_per_slot(const Setting& setting, InputKeys& inputs) {
   inputs.one_id = text == "1";
 }
 
-/// The parts in the order of the file, which is that of a MultiSlot line.
+/// Returns the parts in file order, which is that of a MultiSlot line.
 std::vector<std::string> read_inputs(const Setting& map, InputKeys& inputs) {
   std::vector<std::string> order;
   for (const Setting& setting : expect_map(map).items) {
@@ -73,7 +73,7 @@ std::vector<std::string> read_inputs(const Setting& map, InputKeys& inputs) {
   return order;
 }
 
-/// Where both say it, hyper_parameters must agree with `inputs:`.
+/// A value in hyper_parameters must agree with the one in `inputs:`.
 void compare(const Hyper& hyper, const char* key, int64_t declared) {
   const int64_t said = hyper.integer(key, declared);
   check<ConfigError>(said == declared, "hyper_parameters.", key, " is ", said,

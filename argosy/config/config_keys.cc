@@ -1,5 +1,5 @@
-// What may stand in a configuration: one row per key. A row without a member is a key of PaddleRec
-// that is refused, with the reason.
+// The keys of a configuration, one row each. A row without a member is a key of PaddleRec that is
+// refused, with the reason.
 #include <array>
 
 #include "argosy/base/call.h"

@@ -12,7 +12,7 @@ Config build_config(const Setting& root, const std::string& path);
 /// `hyper_parameters.optimizer:` as texts of ps/. `map`: for the places of messages.
 Optimizer make_optimizer(const OptimizerKeys& keys, const Setting& map);
 
-/// What slots are called where `inputs:` does not say.
+/// Default names of slots, if `inputs:` gives none.
 struct SlotNames {
   std::string dense = "dense_input", label = "label", prefix = "C";
 };

@@ -21,7 +21,7 @@ Inputs declare_inputs(Builder& g, const Config& config, const Hyper& hyper) {
   return in;
 }
 
-/// What a program has: the names of its tables, and of parameters that get no gradient.
+/// Names of a program's tables, and of variables that get no gradient.
 struct Parts {
   std::vector<std::string> tables, idle;
 };

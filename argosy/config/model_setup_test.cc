@@ -27,7 +27,7 @@ std::string refusal(const Config& config) {
   return message_of<ConfigError>([&] { static_cast<void>(make_model(config)); });
 }
 
-/// Small sizes for those of these keys that the model has.
+/// Small values for the size keys that the model has.
 std::string small_sizes(const std::string& model) {
   std::string sizes = "sparse_feature_number: 150";
   for (const char* more : {", sparse_feature_dim: 4", ", fc_sizes: [8, 4]"})
@@ -94,8 +94,8 @@ TEST_P(EveryModel, RefusesAHyperParameterThatItDoesNotUse) {
             "hyper_parameters.sparse_feature_number?");
 }
 
-/// Clicks that depend on the first slot and on the first dense feature. Slots share their tables,
-/// so each has ids of its own.
+/// Clicks that depend on the first slot and the first dense feature. Slots share their tables, so
+/// each has a separate range of ids.
 std::string clicks(size_t rows) {
   const RandomStream random(3);
   std::ostringstream lines;

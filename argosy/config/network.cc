@@ -58,7 +58,7 @@ void add_metric(NetworkScope& scope, const Line& line, ModelOutputs& outputs) {
   outputs.meters.push_back(std::move(meter));
 }
 
-/// What an exported model answers: the line `predict`, or what the loss compares with the label.
+/// Adds an exported model's prediction: the line `predict`, or the scores that the loss takes.
 void add_prediction(NetworkScope& scope, const Network& network, ModelOutputs& outputs) {
   static const Expression predict{.kind = Kind::name, .text = "predict"};
   const auto line = std::ranges::find(network.lines, "predict",

@@ -14,7 +14,7 @@
 
 namespace argosy {
 
-/// What is known while a network is built: its inputs and the lines so far.
+/// The scope in which a network is built: its inputs and the lines so far.
 class NetworkScope {
  public:
   /// Declares the inputs `dense` and `label`. The configuration outlives the scope.
@@ -22,7 +22,7 @@ class NetworkScope {
 
   /// The value of an expression of this line; the same object again gives the same variable.
   Var build(const Setting& line, const Expression& expression);
-  /// From now on the line's name stands for the variable.
+  /// Binds the line's name to the variable from now on.
   void define(const Setting& line, Var var);
 
   // For calls of the line that is being built:
@@ -87,7 +87,7 @@ class CallSite {
   size_t positions_ = 0;
 };
 
-/// What a network can call beside the ops.
+/// A function other than an op that a network can call.
 struct NetworkLayer {
   const char* name;
   Var (*build)(CallSite& site);

@@ -96,8 +96,8 @@ size_t state_floats(const std::vector<ps::ParameterSpec>& parameters) {
   return floats;
 }
 
-/// That an exchange carries. A list that was pulled with is not sent again with its gradients;
-/// differences have one of their own.
+/// Key lists in one exchange. Gradients reuse the list they were pulled with; differences send
+/// theirs.
 size_t key_lists(const Mode& mode) { return mode.pushes == Mode::Pushes::differences ? 2 : 1; }
 
 /// Writes the report, part by part.
@@ -170,7 +170,7 @@ class Report {
     return static_cast<double>(slots_[server]) / static_cast<double>(ps::Placement::kSlots);
   }
 
-  /// Whose keys one exchange carries.
+  /// Instances whose keys one exchange carries.
   size_t instances() const {
     return batch_ * static_cast<size_t>(mode_.batches_per_push(strategy_));
   }
@@ -296,7 +296,7 @@ std::string plan_report(const Config& config, const PlanOptions& options) {
   check<ConfigError>(options.workers > 0, "workers is 0, expected at least 1");
   const ModelSetup setup = make_model(config);
   const RecordedModel model = record(setup.model, trainer_options(config, setup));
-  // What no server could make is refused here.
+  // Reject tables that no server could make.
   for (const ps::TableSpec& spec : model.plan.tables) static_cast<void>(make_row_table(spec));
   return Report(config, model.plan, setup.tables, options).text();
 }

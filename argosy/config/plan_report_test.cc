@@ -166,7 +166,7 @@ class RecordedTransport final : public Transport {
   std::unique_ptr<Transport> tcp_ = tcp_transport();
 };
 
-/// The same batch again and again.
+/// Repeats one batch.
 class Repeated final : public Dataset {
  public:
   Repeated(const Batch& batch, int times) : batch_(batch), times_(times) {}
@@ -216,7 +216,7 @@ TEST_P(Bytes, AreThoseOfTheFrames) {
   Trainer trainer(*env, std::move(recorded),
                   connect_servers(*env, transport, placement, role, strategy), options);
   const Batch batch = random_batch(config, trainer.plan(), setup.tables);
-  const bool two = strategy.mode == "half_async";  // pull and push in frames of their own
+  const bool two = strategy.mode == "half_async";  // separate frames for pull and push
   Repeated data(batch, two ? 1 : 4);
   trainer.fit(data, {.show = nullptr});
   trainer.leave();

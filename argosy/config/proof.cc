@@ -22,7 +22,7 @@ namespace argosy {
 namespace {
 
 constexpr int kSteps = 2;
-const Strategy kSplit = {.mode = "sync"};  // where bits are those of one process
+const Strategy kSplit = {.mode = "sync"};  // the same bits as one process
 
 /// Servers of one worker, in this process. Ends after its client.
 class LoopbackServers {
@@ -50,7 +50,7 @@ class LoopbackServers {
   std::vector<Endpoint> endpoints_;
 };
 
-/// What a reader filled of a batch.
+/// Copies the fields that readers fill.
 Batch copy_of(const Batch& batch) {
   Batch copy;
   copy.feeds = batch.feeds;

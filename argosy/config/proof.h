@@ -12,7 +12,7 @@
 
 namespace argosy {
 
-/// What was found equal to the last bit.
+/// How much was found equal to the bit.
 struct Proof {
   size_t parameters = 0, rows = 0;
 };
@@ -27,7 +27,7 @@ Proof prove_split(Env& env, const Model& model, const TrainerOptions& options,
 /// Throws DataError that names the first difference; returns the rows that were compared.
 size_t compare_stores(TableStore& whole, TableStore& split);
 
-/// The same for a configuration, with a batch of its data; where it has none, made up from its
+/// prove_split for a configuration, with a batch of its data; without data, one made up from its
 /// seed.
 Proof prove_plan(Env& env, const Config& config, const PlanOptions& options);
 /// The made-up batch.

@@ -227,7 +227,7 @@ class Training {
     if (options.resume) epoch_ = options.resume->epoch;
     if (epoch_ > options.epochs) {
       log_.info(fmt::format("all {} epochs are trained, nothing is left to do", options.epochs));
-      // A first worker that was lost behind the last epoch still has to test.
+      // A first worker that was lost after the last epoch still has to test.
       if (job_.standing() == 0 || !job_.first()) return leave();
     } else {
       const Progress last = trainer_.fit(*train_, options);
@@ -255,7 +255,7 @@ class Training {
     compare_with_truth();
   }
 
-  /// Of generated data the best possible AUC is known.
+  /// The best possible AUC of generated data is known.
   void compare_with_truth() {
     const auto best = best_auc(env_, config_.infer.data_dir);
     const auto ours = std::ranges::find(result_.test, "auc", &Metric::name);
@@ -333,7 +333,7 @@ class Training {
   }
 
   Next tell_step(const Progress& progress) {
-    // Of the steps since the line before, as PaddleRec's averages are.
+    // Averages over the steps since the previous line, like PaddleRec's.
     const uint64_t from = std::max(told_.step, progress.resumed_at);
     const double steps = static_cast<double>(progress.step - from);
     const double samples = static_cast<double>(progress.samples - told_.samples);
@@ -418,7 +418,7 @@ void introduce(const Config& config, const Log& log, std::FILE* out) {
 
 bool is_dynamic(const Config& config) { return config.runner.graph == "dynamic"; }
 
-/// Who this process is, or that a run is local although its configuration names another way.
+/// Logs this process's role, or that the run is local although the configuration has a mode.
 void introduce(const Config& config, const Job& job, const Log& log) {
   const Strategy strategy = strategy_of(config, job.role());
   if (config.runner.use_gpu && !job.role().is_server())
@@ -447,7 +447,7 @@ void check_shares(const Config& config, uint64_t files, uint64_t workers) {
 /// Parses the beginning of a file as a run would.
 void check_file(const FileOptions& options, const std::string& path, const Log& log) {
   constexpr size_t kRows = 100;
-  // What is read of a FIFO is gone.
+  // Reading from a FIFO would consume its data.
   if (!fs::is_regular_file(path)) return log.info(path + ": is no plain file and not looked at");
   const auto parser = make_parser(options.parser, options.slots);
   Lines lines(options.pipe.command.empty() ? open_file(path) : open_pipe(path, options.pipe));

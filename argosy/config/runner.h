@@ -12,7 +12,7 @@
 
 namespace argosy {
 
-/// What a training run gives.
+/// Result of a training run.
 struct TrainResult {
   int epochs = 0;             // that were run now; 0: there was nothing left to do
   std::vector<Metric> train;  // of the last epoch
@@ -20,15 +20,14 @@ struct TrainResult {
   double examples_per_second = 0;
 };
 
-/// What a trainer of this configuration is like, in one process.
+/// Trainer options of this configuration, for one process.
 TrainerOptions trainer_options(const Config& config, const ModelSetup& setup);
 
-/// Trains as a configuration says, here and now, or does its part of a job if the environment gives
-/// this process a role (plan/role.h): a server serves, workers train together and the first of
-/// them saves. Makes data where `generate` says so and there are
-/// none, saves each epoch in model_save_path/0, /1, ..., and goes on from the latest save where
-/// `resume` is set. Log lines of PaddleRec's form go to `log`, and a live line where that is a
-/// terminal.
+/// Trains as configured, locally or, if the environment gives this process a role (plan/role.h), as
+/// part of a job: a server serves, workers train together and the first of them saves. Generates
+/// missing data if `generate` is set, saves each epoch in model_save_path/0, /1, ..., and continues
+/// from the latest save if `resume` is set. Log lines in PaddleRec's format go to `log`, and a live
+/// line if that is a terminal.
 TrainResult run_train(Env& env, const Config& config, std::FILE* log);
 
 /// Loads the saves of epochs infer_start_epoch up to infer_end_epoch and evaluates each on the test

@@ -59,7 +59,7 @@ void generate_folder(Env& env, const std::string& folder, const CriteoOptions& o
   std::fflush(log);
 }
 
-/// What runner.generate asks for.
+/// The options in runner.generate.
 CriteoOptions criteo_options(const Config& config) {
   const Call call(config.runner.generate);
   check<ConfigError>(call.name() == "criteo", "runner.generate: '", call.text(),
@@ -127,7 +127,7 @@ FileOptions file_options(const Config& config, const Reading& reading, const Pla
   limit_ids(plan, tables, options.slots);
   options.pipe = {.command = reading.pipe_command, .directory = config.folder};
   options.batch_size = static_cast<size_t>(batch_size);
-  // A deterministic run reads in the order of the files, whatever the number of threads.
+  // A deterministic run reads in the same order whatever num_workers and thread_num are.
   const int64_t threads = runner.reader_threads > 0 ? runner.reader_threads
                           : runner.deterministic    ? 1
                                                  : std::max(runner.num_workers, runner.thread_num);

@@ -26,8 +26,8 @@ std::optional<double> best_auc(Env& env, const std::string& folder);
 
 /// Whether the data are MNIST's images (`reader: mnist`) and not files of lines.
 bool reads_digits(const Reading& reading);
-/// What mnist_samples() takes: the folder to train with if there is one, that of ARGOSY_DATA, or
-/// nothing: then they are made up.
+/// The argument for mnist_samples(): the training folder if it exists, else ARGOSY_DATA's; "" if
+/// the samples are to be made up.
 std::string digits_folder(const Config& config);
 
 /// How the files of a reading become batches of the plan's layout. Throws ConfigError where there

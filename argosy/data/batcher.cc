@@ -29,7 +29,7 @@ int64_t width_of(const ColumnFeed& feed) {
 
 const char* kind_name(SlotKind kind) { return kind == SlotKind::ids ? "ids" : "floats"; }
 
-/// Instances that were read before anybody knew that this is a label.
+/// Checks instances that were read before this was known to be a label.
 void check_labels(const ColumnFeed& feed, const Tensor& labels) {
   const auto check_all = [&](auto values) {
     const auto bad = std::ranges::find_if(values, [](auto v) { return v != 0 && v != 1; });

@@ -160,7 +160,7 @@ std::vector<std::byte> read_all(ByteStream& stream) {
 }
 
 OpenFile open_for_reading(const std::string& path) {
-  // To open a FIFO would block until somebody writes to it.
+  // Opening a FIFO would block until it has a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   check<IoError>(file.get() >= 0, path, ": ", std::strerror(errno));
   struct stat status {};

@@ -29,7 +29,7 @@ class ByteStream {
 std::unique_ptr<ByteStream> open_file(const std::string& path, const SourceOptions& options = {},
                                       const std::stop_token& stop = {});
 
-/// The same for any stream.
+/// Unpacks any stream likewise.
 std::unique_ptr<ByteStream> unpack(std::unique_ptr<ByteStream> packed);
 
 /// Bytes that are in memory already.

@@ -42,8 +42,8 @@ class Columns {
   size_t rows() const { return rows_; }
   std::span<const uint64_t> ids(size_t slot) const;
   std::span<const float> floats(size_t slot) const;
-  /// Start of each instance's values, and the end: rows() + 1 numbers. Nothing for a slot of
-  /// fixed width.
+  /// Start of each instance's values, and the end: rows() + 1 numbers. Empty for a slot of fixed
+  /// width.
   std::span<const uint32_t> offsets(size_t slot) const;
 
   /// Room for n more values of the instance being added, to be written before commit().
@@ -51,7 +51,7 @@ class Columns {
   float* add_floats(size_t slot, size_t n) { return add(columns_[slot], n, columns_[slot].floats); }
   /// Values the instance being added has so far.
   size_t added(size_t slot) const { return columns_[slot].size - columns_[slot].committed; }
-  /// Ends the instance. Where a slot breaks its spec nothing is added and the reason comes back.
+  /// Ends the instance. If a slot breaks its spec, adds nothing and returns the reason.
   std::optional<std::string> commit();
   /// Forgets the instance being added.
   void rollback();

@@ -10,10 +10,10 @@
 
 namespace argosy {
 
-/// How far an epoch has been delivered: enough to go on from there, whatever the number of threads.
+/// How far an epoch has been delivered: enough to resume it with any number of threads.
 struct DataPosition {
   uint64_t batches = 0;
-  /// Of data that streams from files: those begun or finished, the one read last at the end.
+  /// For data streamed from files: those begun or finished, the one read last at the end.
   std::vector<FileMark> files;
 };
 
@@ -26,9 +26,9 @@ class Dataset {
   /// Fills what readers fill of a batch, using its memory again; false at the end of the epoch.
   /// Any thread.
   virtual bool next(Batch& out) = 0;
-  /// An epoch is one pass over the data, or several where processes that share them are lost: call
-  /// it when all batches of a pass are applied. True: others have left some data behind, which
-  /// next() may give now. May block.
+  /// An epoch is one pass over the data, or more if processes that share them are lost: call it
+  /// when all batches of a pass are applied. True: others have left data behind, which next() may
+  /// return now. May block.
   virtual bool begin_next_pass() { return false; }
   /// Number of the present pass within the epoch, from 0.
   virtual uint64_t pass() const { return 0; }
@@ -50,15 +50,15 @@ struct ArrayOptions {
   size_t batch_size = 32;
   bool shuffle = true;     // a new order each epoch, from the epoch's seed
   bool drop_last = false;  // leave out a last batch that is not full
-  /// Of the instances, after they were shuffled: the parts of all indices make one epoch.
+  /// Part of the shuffled instances; the parts of all indices make one epoch.
   Share share = {};
 };
 
 /// Batches of arrays in memory; axis 0 of each counts the instances. For one thread.
 std::unique_ptr<Dataset> array_dataset(Feeds arrays, const ArrayOptions& options);
 
-/// Of any data set whose order depends on its seed only: every count-th batch. The others are read
-/// and passed over.
+/// Every count-th batch of a data set whose order depends on its seed only. The others are read and
+/// dropped.
 std::unique_ptr<Dataset> share_of(std::unique_ptr<Dataset> all, Share share);
 
 }  // namespace argosy

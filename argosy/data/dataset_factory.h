@@ -13,7 +13,7 @@ class DatasetDescription {
  public:
   explicit DatasetDescription(std::string type) : type_(std::move(type)) {}
 
-  /// What each line holds, in its order.
+  /// The slots of each line, in order.
   void set_use_var(std::vector<SlotSpec> vars) { options_.slots = std::move(vars); }
   void set_pipe_command(std::string command) { options_.pipe.command = std::move(command); }
   void set_batch_size(size_t batch_size) { options_.batch_size = batch_size; }

@@ -34,7 +34,7 @@ bool FeedBatcher::is_slot(const std::string& name) const {
   return std::ranges::find(slots_, name) != slots_.end();
 }
 
-/// Where offsets say so an instance may have any number of ids, else all have as many.
+/// With offsets, instances may have any number of ids; else all have as many.
 SlotSpec FeedBatcher::slot_of(const std::string& name, const Fed& fed) const {
   check<ConfigError>(fed.values.dtype() == DType::i64, "feed '", name, "': ids are int64, got ",
                      fed.values.dtype(), fed.values.shape());

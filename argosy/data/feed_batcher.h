@@ -10,8 +10,8 @@
 
 namespace argosy {
 
-/// What is fed by name: an array, whose axis 0 is the batch, or with offsets the values of all
-/// instances one after the other.
+/// An array fed by name: axis 0 is the batch or, with offsets, the concatenated values of all
+/// instances.
 struct Fed {
   Tensor values;
   std::vector<uint32_t> offsets = {};  // where each instance's values start, and the end
@@ -19,8 +19,8 @@ struct Fed {
 using FedByName = std::map<std::string, Fed, std::less<>>;
 using SlotLimits = std::map<std::string, uint64_t, std::less<>>;
 
-/// Makes batches of arrays: ids that tables are looked up by become unique keys and numbers of
-/// rows, all else stays as it is. Thread safety: none.
+/// Makes batches of arrays: ids that tables are looked up by become unique keys and row numbers,
+/// all else is passed on unchanged. Thread safety: none.
 class FeedBatcher {
  public:
   /// Ids of a slot that are `limits` of it and above are refused.

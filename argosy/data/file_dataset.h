@@ -35,7 +35,7 @@ struct FileOptions {
   std::vector<std::string> files;  // as list_files gives them
   std::string parser = "multislot";
   std::vector<SlotSpec> slots = {};  // as make_parser takes them
-  PipeOptions pipe = {};             // no command: files are read as they are
+  PipeOptions pipe = {};             // no command: files are read directly
   SourceOptions source = {};
   size_t batch_size = 32;
   size_t threads = 1;   // that read; never more than files
@@ -49,7 +49,7 @@ struct FileOptions {
 
 /// One pass over the files with bounded memory. Thread i of n reads files i, i + n, ..., and
 /// batches are taken from the threads in turn: their order depends on the files and the number of
-/// threads only. A pass without any instance is an error. Shared files are read as they are given.
+/// threads only. A pass without any instance is an error. Shared files are read as handed out.
 class QueueDataset final : public Dataset {
  public:
   QueueDataset(BatchLayout layout, FileOptions options);  // throws ConfigError
@@ -83,24 +83,24 @@ class QueueDataset final : public Dataset {
   std::unique_ptr<Prefetch> prefetch_;  // last, as its threads use the rest
 };
 
-/// All instances in memory: load once, run many epochs, each in an order of its own.
+/// All instances in memory: load once, run many epochs, each in a different order.
 class InMemoryDataset final : public Dataset {
  public:
   /// shuffle: each epoch in a new order that depends on its seed only.
   InMemoryDataset(BatchLayout layout, FileOptions options, bool shuffle = false);
   ~InMemoryDataset() override;
 
-  /// What batches are made of the slots from now on. Throws ConfigError where they do not fit.
+  /// Layout of batches from now on. Throws ConfigError if the slots do not fit.
   void set_layout(BatchLayout layout);
   void load_into_memory();
-  /// The same in the background; wait_preload_done() throws what it threw.
+  /// load_into_memory() in the background; wait_preload_done() rethrows its exception.
   void preload_into_memory();
   void wait_preload_done();
-  /// A new order for the epochs to come, of a data set that does not shuffle by itself.
+  /// A new order for later epochs, if the data set does not shuffle every epoch.
   void local_shuffle(uint64_t seed);
   void release_memory();
-  /// For whoever moves instances between processes: takes all of them out, and puts others in,
-  /// in the order of their columns.
+  /// For moving instances between processes: takes all of them out, and puts others in, in the
+  /// order of their columns.
   std::vector<Columns> take_instances();
   void put_instances(std::vector<Columns> instances);
   size_t get_memory_data_size() const { return order_.size(); }  // instances
@@ -147,8 +147,8 @@ struct LoaderOptions {
   size_t shuffle = 0;  // instances in the buffer that each next one is drawn from; 0: as they come
 };
 
-/// Batches of what a generator gives, made ahead in a thread of its own. `start` makes the
-/// generator of an epoch.
+/// Batches of a generator's instances, made ahead on a separate thread. `start` makes the generator
+/// of an epoch.
 std::unique_ptr<Dataset> data_loader(BatchLayout layout, LoaderOptions options,
                                      std::function<InstanceGenerator()> start);
 

@@ -201,7 +201,7 @@ TEST_F(FileDatasetTest, IdsBeyondTheTableMakeABadLine) {
             std::string::npos);
 }
 
-/// Of a log loss: what is neither 0 nor 1 would be trained on without a word.
+/// For log loss: other labels would silently be trained on.
 TEST_F(FileDatasetTest, LabelsOtherThanZeroAndOneMakeABadLine) {
   BatchLayout layout = kLayout;
   for (const char* label : {"2", "-1", "0.5", "1e9"}) {

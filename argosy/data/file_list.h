@@ -6,9 +6,9 @@
 
 namespace argosy {
 
-/// The files that paths, patterns (* ? [a-z]) and folders stand for, each in its place in the list,
-/// matches and the content of a folder sorted. A folder gives its own files, not those of folders
-/// below, and no hidden ones (".x"). Throws ConfigError naming what stands for no file.
+/// Expands paths, patterns (* ? [a-z]) and folders in place; matches and folder contents are
+/// sorted. A folder gives its files, without subfolders and hidden files (".x"). Throws ConfigError
+/// naming a source that gives no file.
 std::vector<std::string> list_files(std::span<const std::string> sources);
 
 /// The contiguous share of one worker: the first (files % workers) take one more.

@@ -8,13 +8,13 @@
 
 namespace argosy {
 
-/// An input that is a slot of fixed width, as it is.
+/// An input that is read unchanged from a slot of fixed width.
 struct ColumnFeed {
   std::string input;         // also the slot's name
   Shape shape = {};          // its axis 0 is the batch, the others together the slot's width
   DType dtype = DType::f32;  // or i64
-  /// The label of a log loss as it is: 0 or 1, and a line of a file that has anything else is bad.
-  /// (Fed as an array it may be soft: the loss itself takes 0 to 1.)
+  /// The unchanged label of a log loss: 0 or 1, anything else makes a line of a file bad. (Fed as
+  /// an array it may be soft: the loss itself takes 0 to 1.)
   bool binary = false;
 };
 
@@ -33,8 +33,8 @@ struct KeyColumnsFeed {
   std::string show = {}, click = {};  // inputs of one number each, summed over a key's occurrences
 };
 
-/// What a reader must make of its slots for a program. Tables that are looked up by the same
-/// slots share a key set, so ids are deduplicated once.
+/// The batches a reader must make of its slots for a program. Tables looked up by the same slots
+/// share a key set, so ids are deduplicated once.
 struct BatchLayout {
   std::vector<ColumnFeed> columns = {};
   std::vector<IndexFeed> indices = {};

@@ -59,7 +59,7 @@ bool Lines::read_more() {
       bytes_->read(room.first(std::min(room.size(), std::max<size_t>(options_.block, 1))));
   ended_ = n == 0;
   end_ += n;
-  // What was carried over is looked at again, as it may hold one too.
+  // Search the carried-over bytes again: they may hold a NUL too.
   may_hold_nul_ = std::memchr(block_.data(), '\0', end_) != nullptr;
   return !ended_;
 }

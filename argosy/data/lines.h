@@ -29,7 +29,7 @@ class Lines {
  public:
   explicit Lines(std::unique_ptr<ByteStream> bytes, LinesOptions options = {});
 
-  /// Nothing at the end. Throws what the stream throws.
+  /// Absent at the end. Throws what the stream throws.
   std::optional<Line> next();
   /// Number of the line given last; the first is 1.
   uint64_t number() const { return number_; }

@@ -117,7 +117,7 @@ std::vector<Columns> InMemoryDataset::take_instances() {
 void InMemoryDataset::put_instances(std::vector<Columns> instances) {
   prefetch_.reset();
   files_ = std::move(instances);
-  // Where nothing came, that is what there is: not a reason to read the files again.
+  // An empty shuffle result is final; do not reload.
   if (files_.empty()) files_.emplace_back(parser_->slots());
   order_as_read();
 }

@@ -46,7 +46,7 @@ void make_nonblocking(const Descriptor& fd) {
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-/// Writes unpacked bytes to a child's stdin in a thread of its own, as the child reads them.
+/// Writes unpacked bytes to a child's stdin on a separate thread, as the child reads them.
 class Feeder {
  public:
   Feeder(std::unique_ptr<ByteStream> source, Descriptor into)
@@ -151,7 +151,7 @@ class Pipe final : public ByteStream {
   const std::string& name() const override { return watch_.source(); }
 
  private:
-  /// A FIFO is no end of data before somebody has written to it.
+  /// A FIFO without a writer yet reads as empty, which is not the end of its data.
   void await_file() {
     SourceWatch watch(path_, watch_.options(), stop_);
     while (!watch.wait({file_->fd.get()})) continue;
@@ -189,7 +189,7 @@ class Pipe final : public ByteStream {
     if (errors_.get() >= 0) keep_stderr();
   }
 
-  /// What is known about a child that gives nothing.
+  /// The state of a child that gives no data.
   std::string circumstances() {
     const std::string process = "process " + std::to_string(child_->pid());
     if (const auto end = child_->exited())

@@ -12,8 +12,8 @@
 namespace argosy {
 
 struct PipeOptions {
-  /// For sh -c. A leading `python` means python3 where there is no python; a plain `cat`, Paddle's
-  /// default, starts nothing: the file is read as it is.
+  /// For sh -c. A leading `python` means python3 if there is no python; a plain `cat`, Paddle's
+  /// default, starts no process: the file is read directly.
   std::string command = {};
   std::string directory = {};  // the child starts there; empty = here
 };
@@ -22,12 +22,12 @@ struct PipeOptions {
 std::string piped_name(const std::string& path, const std::string& command);
 
 /// The output of `sh -c COMMAND` with the unpacked file on its stdin. The child runs when this
-/// returns, or once there is something to read where the file is none; it is in a process group of
-/// its own that is killed with the stream, and what has left the group ends with this process.
-/// read() throws IoError with file, exit status or signal and the last lines of stderr where the
-/// child fails, and "stopped" once the token says so. A child that gives nothing is spoken of. One
-/// that has ended while another process holds its output open is given options.held; what comes
-/// after that is not read, and a line names who it is.
+/// returns, or if the file is not a regular one, once it can be read; its process group is killed
+/// with the stream, and processes that have left the group end with this process. read() throws
+/// IoError with file, exit status or signal and the last lines of stderr if the child fails, and
+/// "stopped" once the token says so. A child that gives no data is reported. If it has ended while
+/// another process holds its output open, that one is given options.held; later output is not read,
+/// and a log line names the process.
 std::unique_ptr<ByteStream> open_pipe(const std::string& path, const PipeOptions& options,
                                       const SourceOptions& source = {},
                                       const std::stop_token& stop = {});

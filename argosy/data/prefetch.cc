@@ -72,7 +72,7 @@ Prefetch::Lane* Prefetch::next_lane() {
   };
   while (!std::ranges::all_of(lanes_, exhausted)) {
     Lane* lane = nullptr;
-    // Whose turn it is may change while this waits: another consumer may take the batch.
+    // The turn may move on during the wait: another consumer may take the batch.
     changed_.wait(mutex_, [&]() REQUIRES(mutex_) {
       lane = lanes_[turn_ % lanes_.size()].get();
       return !lane->ready.empty() || lane->ended;

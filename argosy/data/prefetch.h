@@ -12,9 +12,8 @@
 
 namespace argosy {
 
-/// Runs producers ahead of their consumers, each in a thread of its own with a few batches in
-/// store. Batches are taken from each producer in turn, so their order depends on the producers
-/// and not on how fast they are.
+/// Runs producers ahead of their consumers, one thread each, with a few batches in store. Batches
+/// are taken from the producers in turn, so their order does not depend on the producers' speed.
 class Prefetch {
  public:
   /// Fills a batch; false at the end. The token says that nobody wants more: a producer that waits

@@ -78,7 +78,7 @@ void QueueDataset::begin_epoch(uint64_t, const DataPosition& from) {
   std::vector<std::shared_ptr<Lane>> lanes;
   for (auto& share : shares)
     lanes.push_back(std::make_shared<Lane>(*this, one_after_another(std::move(share))));
-  // The lane after the one that gave the last batch, so that the order is that of a whole run.
+  // Resume with the lane after the last batch's, for the order of an uninterrupted run.
   start(std::move(lanes), from.files.empty() ? 0 : from.files.back().file % n_lanes + 1);
 }
 

@@ -66,8 +66,8 @@ class Scanner {
     return value;
   }
 
-  /// A decimal id of the full uint64 range; a negative int64 is read as uint64. Nothing, and not
-  /// a step further, where there is none or it is out of range.
+  /// A decimal id of the full uint64 range; a negative int64 is read as uint64. Absent, without
+  /// advancing, if there is none or it is out of range.
   std::optional<uint64_t> id() {
     if (at_ == end_) return std::nullopt;
     if (*at_ == '-') [[unlikely]]

@@ -23,7 +23,7 @@ std::optional<float> real_of(std::string_view text) {
   return in.at_end() ? value : std::nullopt;
 }
 
-/// The same text alone, at the end of a longer line and in the middle of one.
+/// Reads the text alone, at the end of a longer line and in the middle of one.
 template <class Read>
 void expect_everywhere(const std::string& text, Read read) {
   Scanner::Pad pad;

@@ -52,7 +52,7 @@ class SourceWatch {
       FunctionRef<std::string()> more = [] { return std::string(); });
   /// It has given something.
   void gave();
-  /// For how long it has not, since somebody waited.
+  /// Time without data, counted while somebody waits.
   Reminder::Duration silence() const;
   /// Throws IoError if the token is stopped.
   void check_stop() const;

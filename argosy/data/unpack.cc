@@ -19,7 +19,7 @@ class PackedBlocks {
  public:
   explicit PackedBlocks(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
 
-  /// What is not used yet; empty only at the end.
+  /// Bytes not consumed yet; empty only at the end.
   std::span<char> left() {
     if (at_ == size_) {
       offset_ += size_;

@@ -1,8 +1,8 @@
-// criteo: raw rows of Criteo's click log. 40 columns with tabs between them: the label, 13 integers
-// and 26 categories. Integers become (x - min) / diff, without clipping; an empty one is 0. An
-// empty category is hashed like any other. Slots: dense_input, C1 to C26, label.
+// criteo: raw rows of Criteo's click log. 40 columns separated by tabs: the label, 13 integers and
+// 26 categories. Integers become (x - min) / diff, without clipping; an empty one is 0. An empty
+// category is hashed like any other. Slots: dense_input, C1 to C26, label.
 //   criteo(hash=1000001)   size of the id range
-//   criteo(min=0;-3;..., diff=20;603;...)   13 numbers each; without them those of Paddle's reader
+//   criteo(min=0;-3;..., diff=20;603;...)   13 numbers each; the defaults are Paddle's reader's
 #include <emmintrin.h>
 
 #include <array>

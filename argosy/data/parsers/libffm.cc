@@ -1,5 +1,5 @@
 // libffm: "label field:index:value field:index:value ...". Slots: label, field, index, value; an
-// instance may have no feature. The label is kept as it is written.
+// instance may have no feature. The label is not converted.
 #include "argosy/data/parsers/parser_support.h"
 
 namespace argosy::parsers {

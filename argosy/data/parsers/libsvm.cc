@@ -1,5 +1,5 @@
 // libsvm: "label index:value index:value ...". Slots: label, index, value; an instance may have no
-// feature. A word that starts with # ends the line. The label is kept as it is written.
+// feature. A word that starts with # ends the line. The label is not converted.
 #include "argosy/data/parsers/parser_support.h"
 
 namespace argosy::parsers {

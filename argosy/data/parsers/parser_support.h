@@ -13,7 +13,7 @@ namespace argosy::parsers {
 /// "slot 'C3' at byte 17: expected an id, found 'abc'".
 [[gnu::cold]] std::string expected(Scanner in, const SlotSpec& slot, std::string_view what);
 
-/// What to say where the number of a slot cannot be read.
+/// The expectation named in the error for an unreadable number.
 inline const char* number_wanted(SlotKind kind) {
   return kind == SlotKind::ids ? "an id of 64 bits" : "a finite number";
 }
@@ -30,8 +30,8 @@ inline bool add_number(Scanner& in, SlotKind kind, size_t slot, Columns& out) {
   return value.has_value();
 }
 
-/// The caller's slots checked against those of the format, or the latter where none are given.
-/// The kind of a slot in `free_kind` is the caller's choice.
+/// The caller's slots, checked against the format's, or the format's if none are given. The kind of
+/// a slot in `free_kind` is the caller's choice.
 std::vector<SlotSpec> fit_slots(const Call& spec, std::vector<SlotSpec> given,
                                 std::vector<SlotSpec> format, std::string_view free_kind = "");
 
