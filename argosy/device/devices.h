@@ -8,7 +8,7 @@ namespace argosy::device {
 /// Makes so many devices that run the device kernels on the processor.
 inline constexpr const char* kEmulated = "ARGOSY_EMULATED_DEVICES";
 
-/// What Stream can be made on.
+/// The devices that a Stream can use.
 struct Devices {
   int count = 0;
   bool emulated = false;

@@ -8,8 +8,8 @@ namespace argosy::device {
 
 enum class FaultOp : int32_t { embedding, gather_pool, offsets, softmax_cross_entropy };
 
-/// What a kernel found wrong with its data: kernels cannot throw. The first that is noticed is
-/// kept, and Stream::wait throws it.
+/// A data error found by a kernel: kernels cannot throw. The first one noticed is kept, and
+/// Stream::wait throws it.
 struct Fault {
   int32_t found = 0;
   FaultOp op = {};

@@ -11,7 +11,7 @@ namespace argosy::device {
 /// processor's own product on the CPU backend. Full float precision on both.
 void gemm(Stream& stream, const GemmSpec& spec, const float* a, const float* b, float* c);
 
-/// What cuBLAS keeps for a queue; nothing on the CPU backend.
+/// cuBLAS state of a queue; empty on the CPU backend.
 class Blas {
  public:
   explicit Blas(void* queue);

@@ -14,8 +14,8 @@ void sort_by_key(Stream& stream, Key* keys, Value* values, size_t n) {
   thrust::stable_sort_by_key(policy(stream, memory), keys, keys + n, values);
 }
 
-/// Of sorted keys each once, with the sum of its values; returns how many they are, for which it
-/// waits.
+/// Reduces sorted keys to unique ones with the sums of their values; returns their number, for
+/// which it waits.
 template <class Key, class Value>
 size_t sum_by_key(Stream& stream, const Key* keys, const Value* values, size_t n, Key* unique,
                   Value* sums) {

@@ -32,9 +32,9 @@ class Buffer {
   size_t size_ = 0;
 };
 
-/// A queue of work on one device: calls return at once, work runs in order, wait() ends when all of
-/// it has. On the CPU backend each call does its work before it returns. A device of its own is
-/// chosen for the calling thread. Thread safety: one thread at a time.
+/// A queue of work on one device: calls return at once, work runs in order, wait() returns when all
+/// of it is done. On the CPU backend each call does its work before it returns. The constructor
+/// selects the device for the calling thread. Thread safety: one thread at a time.
 class Stream {
  public:
   /// Throws ConfigError where there is no such device.
@@ -46,7 +46,7 @@ class Stream {
   /// To be called by a thread that takes over from the one that made it.
   void enter();
 
-  /// From and to memory of the processor, which must stay as it is until wait().
+  /// Copies from and to host memory, which must not change until wait().
   void upload(void* to, const void* from, size_t bytes);
   void download(void* to, const void* from, size_t bytes);
   void copy(void* to, const void* from, size_t bytes);  // within the device
@@ -54,8 +54,8 @@ class Stream {
   /// Throws DataError for what a kernel found wrong, IoError where the device failed.
   void wait();
 
-  /// Memory for one kernel's own use: lent until the kernel that borrowed it has run, as the next
-  /// borrower's work is behind it in the queue.
+  /// Scratch memory for one kernel: once given back it may be lent again at once, as the next
+  /// borrower's work comes later in the queue.
   void* borrow(size_t bytes);
   void give_back(void* memory);
 

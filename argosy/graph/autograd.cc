@@ -232,8 +232,7 @@ std::unordered_map<const Value*, size_t> uses_of_leaves(const Value& of) {
 /// One backward pass.
 class Sweep {
  public:
-  /// The gradients of these values are collected; without a list, those of all leaves are added to
-  /// them.
+  /// Collects the gradients of these values; without a list, adds to the gradients of all leaves.
   explicit Sweep(Graph graph, std::optional<std::span<const ValuePtr>> only = {}) : graph_(graph) {
     listed_ = only.has_value();
     for (size_t i = 0; only && i < only->size(); ++i) {
@@ -367,8 +366,7 @@ class Sweep {
     lookups_[origin.in[0].value].push_back(std::move(lookup));
   }
 
-  /// The gradient of this pass is whole before it is added to that of passes before, as with other
-  /// leaves.
+  /// As for other leaves, this pass's gradient is completed before it is added to earlier ones.
   static void add_lookups(Value& leaf, std::span<const Lookup> lookups) {
     RowGradient rows = merged(lookups, leaf.data.shape()[1]);
     ++leaf.reached;

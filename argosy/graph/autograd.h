@@ -20,7 +20,7 @@ using ValuePtr = std::shared_ptr<Value>;
 struct RowGradient {
   Tensor rows;    // i64 [n], in the order of their first appearance
   Tensor values;  // [n, dim]
-  /// The same with all rows of a table of this shape.
+  /// As a dense gradient of a table of this shape.
   Tensor dense(const Shape& table) const;
 };
 /// Their sum, added in this order; all of one table, at least one.
@@ -64,8 +64,8 @@ enum class Graph : uint8_t { freed, kept };
 /// leaves of which that is known only at its end, as tables of rows are.
 using WhenFinal = FunctionRef<void(const Value&)>;
 
-/// Adds the gradients of `of` to those of the leaves it was computed from; seed is the gradient of
-/// `of` itself, ones if absent. An operator's gradient is what a recorded program computes, bit for
+/// Adds the gradients of `of` to the leaves it was computed from; seed is the gradient of `of`
+/// itself, ones if absent. An operator's gradient is the same as in a recorded program, bit for
 /// bit.
 void backward(const ValuePtr& of, const std::optional<Tensor>& seed = {},
               Graph graph = Graph::freed, WhenFinal when_final = {});

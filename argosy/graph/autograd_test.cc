@@ -75,7 +75,7 @@ TEST(Autograd, AChainLongerThanTheStackIsDifferentiated) {
   EXPECT_EQ(floats(*first->grad), Floats{1});
 }
 
-/// A lookup in a table of 1000 rows of 2, whose gradient is that of its rows.
+/// A lookup in a table of 1000 rows of 2, with a gradient of rows.
 ValuePtr looked_up(const ValuePtr& table, std::initializer_list<int64_t> rows) {
   const auto count = static_cast<int64_t>(rows.size());
   const auto index = std::make_shared<Value>(Tensor::of<int64_t>({count}, rows));

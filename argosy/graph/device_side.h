@@ -9,8 +9,8 @@
 
 namespace argosy {
 
-/// What an executor keeps on a device: copies of what is fed, memory for temporaries, and the
-/// processor's copies of outputs. Memory only grows. The program outlives it.
+/// An executor's device memory: copies of fed values, temporaries, and host copies of outputs.
+/// Memory only grows. The program outlives it.
 class DeviceSide {
  public:
   DeviceSide(const Program& program, int device);

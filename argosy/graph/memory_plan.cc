@@ -40,8 +40,8 @@ size_t plan_memory(std::span<Lifetime> buffers) {
   std::ranges::stable_sort(order,
                            [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
 
-  // Largest first is good, seldom best: whatever sticks out at the top is then placed first, a
-  // few times over, and the best order seen is taken.
+  // Largest first is good, seldom best: the buffer that sticks out at the top is then placed first,
+  // a few times over, and the best order seen is taken.
   constexpr int kTries = 64;
   const size_t required = required_memory(buffers);
   std::vector<size_t> best = order;

@@ -32,8 +32,8 @@ struct InferCtx {
   std::vector<VarType>& out;  // to be filled: out = {...}
 };
 
-/// What an op sees when it runs. Outputs are allocated with the inferred shapes and not zeroed:
-/// an op that accumulates zeroes its own.
+/// An op's arguments at run time. Outputs are allocated with the inferred shapes and not zeroed: an
+/// op that accumulates zeroes its own.
 struct RunCtx {
   std::span<Tensor*const> inputs, outputs;
   const Attrs& attrs;
@@ -57,7 +57,7 @@ struct OpExample {
 enum class OpTrait : uint8_t {
   none,
   elementwise,  // out[i] depends on in[k][i] only, all of one size: may be chained and in place
-  inplace,      // output 0 may overwrite an input of as many bytes, whatever its type
+  inplace,      // output 0 may overwrite an input of as many bytes, of any type
   view,         // output 0 is input 0 under another shape: costs nothing
 };
 

@@ -14,14 +14,14 @@ class Replay {
 
   bool at_end() const { return next_ == program_.vars.size(); }
   VarId next() const { return {static_cast<int32_t>(next_)}; }
-  /// Whose result it is; null for one that comes from outside.
+  /// The node that computes next(); null for a variable from outside.
   const Node* node() const { return maker_[next_]; }
 
   /// Records it as it was: a variable from outside, or all results of its node.
   void record();
-  /// Lets `var` stand for it.
+  /// Replaces it by `var`.
   void record_as(Var var);
-  /// Nothing stands for it.
+  /// Leaves it out.
   void pass_over() { ++next_; }
 
   Var operator[](VarId id) const { return now_[id.index()]; }
@@ -36,7 +36,7 @@ class Replay {
   size_t next_ = 0;
 };
 
-/// What a program that is recorded again must know about states.
+/// Carries the states' updates over to a program that is recorded again.
 void replay_updates(const Program& program, const Replay& replay, Builder& g);
 
 }  // namespace argosy

@@ -8,7 +8,7 @@
 
 namespace argosy {
 
-/// Adds numbers up over all processes that run the same program on batches of their own. With it a
+/// Sums numbers over all processes that run the same program on different batches. With it, a
 /// program is a pure function of all their batches together. Thread safety: none.
 class SumOverRanks {
  public:

@@ -5,9 +5,9 @@
 
 #include "argosy/tensor/shape.h"
 
-/// Names of first values, as ps/initializer.h reads them. What they draw depends on the seed and
-/// the parameter's name only. Fans are taken from a weight [in, out]; further axes multiply both,
-/// as in [in, out, kernel...].
+/// Initializers by name, as ps/initializer.h reads them. Their draws depend on the seed and the
+/// parameter's name only. Fans are taken from a weight [in, out]; further axes multiply both, as in
+/// [in, out, kernel...].
 namespace argosy::nn::init {
 
 std::string constant(double value);

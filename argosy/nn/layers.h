@@ -54,7 +54,7 @@ struct EmbeddingOptions {
 /// ...
 Var embedding(Builder& g, std::span<const std::string> slots, const std::string& table, int64_t dim,
               const EmbeddingOptions& options = {}, Where at = Where::current());
-/// Of embeddings [batch, slots * dim]: the sum over the slots, [batch, dim].
+/// Sums embeddings [batch, slots * dim] over the slots: [batch, dim].
 Var sum_slots(Var embeddings, int64_t dim, Where at = Where::current());
 /// The sum over all pairs of slots of their inner products, [batch, 1].
 Var fm_pairwise(Var embeddings, int64_t dim, Where at = Where::current());

@@ -29,7 +29,7 @@ struct Group {
   Var merged = {};  // once it is recorded
 };
 
-/// Which of a group's lookups; no group: below 0.
+/// A lookup of a group; group -1: none.
 struct Place {
   int group = -1;
   size_t number = 0;
@@ -55,7 +55,7 @@ class Search {
 
   std::vector<Group>& groups() { return groups_; }
   Group& group(const Place& place) { return groups_[static_cast<size_t>(place.group)]; }
-  /// Where the result of a lookup belongs, and where an input of a concat does.
+  /// The place of a lookup's result, and of a concat's input.
   Place looked_up(VarId id) const { return looked_up_[id.index()]; }
   Place concatenated(VarId id) const { return concatenated_[id.index()]; }
   /// An input that only merged lookups needed.
@@ -140,7 +140,7 @@ Var merged_lookup(Builder& g, Group& group, const SourceLoc& at) {
   return group.merged = embedding(g, slots, first.table, first.dim, first.options, at);
 }
 
-/// What a lookup alone gave; nothing needs it but somebody who asks for its value.
+/// The result of one lookup, in case its value is asked for; nothing else needs it.
 Var slice_of(const Group& group, size_t number, const Shape& shape) {
   const int64_t dim = group.lookups[0].dim, start = static_cast<int64_t>(number) * dim;
   const Var slice = group.merged.g->apply("slice", {group.merged},

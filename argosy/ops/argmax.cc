@@ -1,5 +1,5 @@
-// argmax(x) {axis=-1, keepdim=1}: where the greatest element along an axis stands, as i64. Of
-// equal ones it is the first.
+// argmax(x) {axis=-1, keepdim=1}: index of the greatest element along an axis, as i64; of equal
+// ones the first.
 #include "argosy/ops/op_support.h"
 
 namespace argosy::ops {

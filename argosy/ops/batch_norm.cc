@@ -1,9 +1,9 @@
 // batch_norm(x, scale, bias, mean, variance) {epsilon=1e-5, momentum=0.9, is_test=0, sync=0}
 //   -> (y, new_mean, new_variance, saved_mean, saved_inv_std)
 // y = (x - m) / sqrt(v + epsilon) * scale + bias for each channel, which is axis 1 of x. Training
-// takes m and v (biased) from the batch and moves the running mean and variance towards them by
-// 1 - momentum; a test, and a batch without elements, takes the running ones and leaves them. With
-// sync=1 the batch is that of all ranks together.
+// takes m and v (biased) from the batch and moves the running mean and variance towards them by 1 -
+// momentum; a test, or a batch without elements, uses the running ones and keeps them. With sync=1
+// the batch is that of all ranks together.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -107,8 +107,8 @@ void batch_moments(const RunCtx& c, const AxisSpan& span, const Moments<T>& out,
   });
 }
 
-/// The same over the batches of all ranks; false where nobody has an element. Doubles hold the sum
-/// of squares of floats well enough for their variance.
+/// The moments over all ranks' batches; false if no rank has an element. Doubles hold the sum of
+/// squares of floats well enough for their variance.
 template <class T>
 bool moments_of_ranks(const RunCtx& c, const AxisSpan& span, const Moments<T>& out, T epsilon) {
   const size_t channels = span.length;

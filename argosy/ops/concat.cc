@@ -46,8 +46,8 @@ void run(const RunCtx& c) {
 
 void infer_part(const InferCtx& c) { c.out = {{c.in.back().shape, c.in[0].dtype}}; }
 
-/// (dout, a, b, ..., x) -> dx, where a, b, ... stand before x in the result. For sizes not known
-/// when the gradient is recorded; else it is a slice.
+/// (dout, a, b, ..., x) -> dx, where a, b, ... precede x in the result. For sizes not known when
+/// the gradient is recorded; else it is a slice.
 void run_part(const RunCtx& c) {
   Tensor& dx = c.out(0);
   if (dx.numel() == 0) return;

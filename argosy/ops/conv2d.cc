@@ -32,7 +32,7 @@ struct Windows {
     check<ConfigError>(room >= 0, "a filter of ", kernel, " does not fit into ", size, " elements");
     return room / stride + 1;
   }
-  /// Where element k of window i lies; outside of [0, size) it is padding.
+  /// Position of element k of window i; outside of [0, size) it is padding.
   int64_t place(int64_t window, int64_t k) const { return window * stride - before + k * dilation; }
 };
 

@@ -12,7 +12,7 @@ double p_of(const Attrs& attrs) { return attrs.real("p", 0.5); }
 bool upscales(const Attrs& attrs) { return attrs.text("mode") != "downgrade_in_infer"; }
 bool is_test(const Attrs& attrs) { return attrs.integer("is_test") != 0; }
 
-/// What an element that is kept is multiplied by.
+/// The factor of elements that are kept.
 double factor_of(const Attrs& attrs) {
   const double p = p_of(attrs);
   if (upscales(attrs) == is_test(attrs)) return 1.0;

@@ -43,7 +43,7 @@ std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>& in, At
   return out;
 }
 
-/// What the op says against these values, behind the line and the op that the builder names.
+/// The op's error for these values, without the line and op that the builder adds.
 std::string data_error(const std::string& op, const std::vector<Tensor>& in, Attrs attrs = {}) {
   try {
     run(op, in, std::move(attrs));

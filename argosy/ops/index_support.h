@@ -8,7 +8,7 @@
 
 namespace argosy::ops {
 
-/// Which positions of an index are rows and which are padding: {padding_idx=...}.
+/// Tells rows of an index from padding: {padding_idx=...}.
 struct Padding {
   int64_t value = 0;
   bool given = false;

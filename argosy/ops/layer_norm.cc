@@ -1,6 +1,6 @@
 // layer_norm(x, scale, bias) {begin_norm_axis=1, epsilon=1e-5} -> (y, saved_mean, saved_inv_std):
-// each row of x, which is the axes from begin_norm_axis on, brought to mean 0 and variance 1, then
-// times scale plus bias, which are 1-D of a row's size.
+// normalizes each row of x, the axes from begin_norm_axis on, to mean 0 and variance 1, then
+// multiplies by scale and adds bias, which are 1-D of a row's size.
 #include <array>
 #include <cmath>
 

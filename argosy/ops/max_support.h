@@ -4,7 +4,7 @@
 
 #include "argosy/ops/value_support.h"
 
-/// What the reductions max and min share.
+/// Shared by the reductions max and min.
 namespace argosy::ops {
 
 /// y = the element of x that is better(element, other) than all others it is reduced with, or NaN

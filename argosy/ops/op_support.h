@@ -9,18 +9,18 @@
 #include "argosy/graph/op.h"
 #include "argosy/tensor/math.h"
 
-/// What the files of ops/ share: types, loops over elements, examples.
+/// Shared by the files of ops/: types, loops over elements, examples.
 namespace argosy::ops {
 
 // ---- types ----
 
 /// One output of the first input's type.
 void same_as_first(const InferCtx& c);
-/// The same, and the input must be f32 or f64.
+/// As above; the input must be f32 or f64.
 void same_float(const InferCtx& c);
 /// Element-wise over two or more float inputs of one type, which broadcast.
 void broadcast_all(const InferCtx& c);
-/// The same over floats or integers.
+/// As above, over floats or integers.
 void broadcast_numbers(const InferCtx& c);
 
 void expect_float(const InferCtx& c, size_t input);
@@ -43,7 +43,7 @@ void by_float(DType dtype, F f) {
   }
 }
 
-/// The same over the integer types that number things: i32 and i64.
+/// As above, over integer types: i32 and i64.
 template <class F>
 void by_integer(DType dtype, F f) {
   switch (dtype) {
@@ -56,14 +56,14 @@ void by_integer(DType dtype, F f) {
   }
 }
 
-/// The same over floats and integers.
+/// As above, over floats and integers.
 template <class F>
 void by_number(DType dtype, F f) {
   if (is_float(dtype)) return by_float(dtype, f);
   by_integer(dtype, f);
 }
 
-/// The same over every type.
+/// As above, over every type.
 template <class F>
 void by_type(DType dtype, F f) {
   switch (dtype) {
@@ -113,7 +113,7 @@ void map2(const RunCtx& c, F f) {
   });
 }
 
-/// Where a row of a broadcast starts in each array.
+/// Offsets at which a row of a broadcast starts in each array.
 struct BroadcastRow {
   size_t a = 0, b = 0, out = 0;
 };

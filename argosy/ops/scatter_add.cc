@@ -1,5 +1,5 @@
 // scatter_add(x, index, updates): x with updates[i] added to x[index[i]], in order of i. updates
-// has the shape of the index followed by that of one x[k].
+// has the shape of the index followed by one x[k]'s.
 #include <cstring>
 
 #include "argosy/ops/index_support.h"

@@ -9,7 +9,7 @@
 
 namespace argosy::ops {
 
-/// What a slice takes of one axis.
+/// The part of one axis in a slice.
 struct Range {
   int64_t start = 0, size = 0;
 };

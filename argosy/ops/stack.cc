@@ -6,7 +6,7 @@
 namespace argosy::ops {
 namespace {
 
-/// The new axis among those of the result.
+/// Index of the new axis in the result.
 int new_axis(int rank_of_result, const Attrs& attrs) {
   const int64_t axis = attrs.integer("axis");
   check<ConfigError>(axis >= -rank_of_result && axis < rank_of_result, "axis ", axis,

@@ -58,7 +58,7 @@ struct Axes {
   }
 };
 
-/// The axes of the result without those of size 1, those that stay side by side as one.
+/// The result's axes without those of size 1; axes that stay adjacent are merged.
 Axes merged_axes(const Shape& in, const Shape& perm, size_t cell) {
   Axes axes;
   for (int64_t axis : perm) {

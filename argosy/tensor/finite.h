@@ -8,9 +8,9 @@
 
 namespace argosy {
 
-/// What training does about a loss, gradient or state that is NaN or infinite: end with a
-/// DataError that names the step and the first such variable, say so and go on, or not look.
-/// Whatever it is, a model with such a value is not saved.
+/// Reaction of training to a NaN or infinite loss, gradient or state: fail with a DataError that
+/// names the step and the first such variable, warn and continue, or do not check. In all cases a
+/// model with such a value is not saved.
 enum class CheckNan : uint8_t { fail, warn, off };
 
 /// "fail", "warn" or "off", or a flag as YAML has it: True is fail, False is off. Throws

@@ -13,9 +13,8 @@ struct GemmSpec {
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };
 
-/// Single-threaded: parallelism is over batches, one compute thread each. The same spec gives
-/// the same bits on the same machine. `bias` is read only where the spec says so.
-/// Thread safety: full.
+/// Single-threaded: parallelism is over batches, one compute thread each. The same spec gives the
+/// same bits on the same machine. `bias` is read only if the spec uses it. Thread safety: full.
 void gemm(const GemmSpec& spec, const float* a, const float* b, const float* bias, float* c);
 
 /// The plain triple loop, for gradient checks in double.

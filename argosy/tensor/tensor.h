@@ -88,9 +88,8 @@ class Tensor {
   }
 
   Tensor reshape(const Shape& shape) const;  // same memory
-  /// Takes this shape and type, content undefined. Memory that it owns is used again where it is
-  /// large enough, whoever else looks at it; so buffers that are filled again and again end up
-  /// allocating nothing.
+  /// Takes this shape and type, content undefined. Reuses owned memory if it is large enough, even
+  /// if shared with other tensors; so buffers that are filled repeatedly end up allocating nothing.
   void renew(const Shape& shape, DType dtype);
   Tensor clone() const;
 
@@ -103,7 +102,7 @@ class Tensor {
 
   std::shared_ptr<void> owner_;
   std::byte* data_ = nullptr;
-  size_t capacity_ = 0;  // bytes of its own memory; 0: somebody else's
+  size_t capacity_ = 0;  // bytes of owned memory; 0: not owned
   int64_t numel_ = 0;
   Shape shape_{0};
   DType dtype_ = DType::f32;

@@ -4,7 +4,7 @@
 
 namespace argosy::ops::on_device {
 
-/// Where an element of a result comes from in an array that broadcasts to it.
+/// Maps an element of a result to its source in an array that broadcasts to it.
 struct Strides {
   std::array<size_t, Shape::kMaxRank> sizes{}, steps{};
   int axes = 0;
@@ -68,7 +68,7 @@ void zip(const RunCtx& c, Stream& stream) {
       Apart<T, R, F>{{}, pa, pb, py, Strides(a.shape(), y.shape()), Strides(b.shape(), y.shape())});
 }
 
-/// The same over floats and integers, to their own type.
+/// zip over floats and integers, with results of the same type.
 template <class F>
 void zip_numbers(const RunCtx& c, Stream& stream) {
   if (c.in(0).dtype() == DType::f32) return zip<float, float, F>(c, stream);

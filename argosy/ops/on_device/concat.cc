@@ -16,7 +16,7 @@ void run(const RunCtx& c, Stream& stream) {
   }
 }
 
-/// (dout, a, b, ..., x) -> dx, where a, b, ... stand before x in the result.
+/// (dout, a, b, ..., x) -> dx, where a, b, ... precede x in the result.
 void run_part(const RunCtx& c, Stream& stream) {
   Tensor& dx = c.out(0);
   if (dx.numel() == 0) return;

@@ -21,7 +21,7 @@ struct CopyWords {
   }
 };
 
-/// `size` is that of an element; elements lie whole in rows and steps.
+/// `size`: of an element; rows and steps hold whole elements.
 inline void copy_rows(Stream& stream, const RowCopy& c, size_t size) {
   if (c.bytes == 0 || c.rows == 0) return;
   const auto by_words = [&](auto zero) {

@@ -6,7 +6,7 @@ namespace {
 double p_of(const Attrs& attrs) { return attrs.real("p", 0.5); }
 bool is_test(const Attrs& attrs) { return attrs.integer("is_test") != 0; }
 
-/// What an element that is kept is multiplied by, as in ops/dropout.cc.
+/// The factor of elements that are kept, as in ops/dropout.cc.
 float factor_of(const Attrs& attrs) {
   const double p = p_of(attrs);
   const bool upscales = attrs.text("mode") != "downgrade_in_infer";

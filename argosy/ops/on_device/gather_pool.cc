@@ -12,7 +12,7 @@ Pool pool_of(const Attrs& attrs) {
   return name == "max" ? Pool::max : Pool::sum;
 }
 
-/// An index cut into bags, read as int64 whatever its width.
+/// An index cut into bags, read as int64 from either width.
 struct Bags {
   const int32_t *index32 = nullptr, *offsets32 = nullptr;
   const int64_t *index64 = nullptr, *offsets64 = nullptr;

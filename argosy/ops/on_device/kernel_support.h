@@ -8,7 +8,7 @@
 #include "argosy/ops/on_device/kernel.h"
 #include "argosy/tensor/math.h"
 
-/// What device kernels share. A kernel's work is an object with an ARGOSY_DEVICE operator(), not a
+/// Shared by device kernels. A kernel's work is an object with an ARGOSY_DEVICE operator(), not a
 /// lambda: nvcc does not take lambdas for devices everywhere that C++ has them. Floats are f32.
 namespace argosy::ops::on_device {
 

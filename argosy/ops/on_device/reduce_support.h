@@ -6,8 +6,7 @@
 
 namespace argosy::ops::on_device {
 
-/// Which elements of x an element of its reduction stands for: axes of the result, and axes that
-/// are summed over.
+/// Maps an element of a reduction to its elements of x: axes of the result, and axes summed over.
 class Reduction {
  public:
   /// `kept` has x's rank, with 1 where x is summed over.

@@ -6,7 +6,7 @@
 
 namespace argosy::ops::on_device {
 
-/// The same for an index on a device: a row to look up, or padding.
+/// Tells rows of an index from padding, on a device.
 struct IndexRule {
   int64_t rows;
   int64_t padding;

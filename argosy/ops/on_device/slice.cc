@@ -5,7 +5,7 @@
 namespace argosy::ops::on_device {
 namespace {
 
-/// Where an element of the slice stands in the whole.
+/// Maps an element of the slice to its position in the whole.
 struct Place {
   std::array<size_t, Shape::kMaxRank> sizes{}, steps{};
   size_t first = 0;
