@@ -39,7 +39,7 @@ Findings check_program(const std::string& name, const Surroundings& here) {
   return {finding};
 }
 
-/// The same training with --check, for all workers. Ranks without servers need no file each.
+/// The training command with --check, for all workers. Ranks without servers need no file each.
 std::vector<std::string> check_of(const Needs& needs) {
   std::vector<std::string> command = needs.command;
   std::vector<std::string> flags = {"--check"};

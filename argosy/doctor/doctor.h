@@ -20,7 +20,7 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-/// What a job needs of this machine; everything may be left empty.
+/// A job's requirements on this machine; everything may be left empty.
 struct Needs {
   std::vector<Endpoint> listen = {};      // addresses that local servers will bind; port 0: any
   std::vector<std::string> hosts = {};    // all machines of the job, names or addresses

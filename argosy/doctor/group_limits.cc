@@ -34,7 +34,7 @@ struct Mount {
   std::string point;
 };
 
-/// Of /proc/self/mountinfo: "32 31 0:29 GROUP POINT options - cgroup2 device super_options".
+/// Parses /proc/self/mountinfo: "32 31 0:29 GROUP POINT options - cgroup2 device super_options".
 std::optional<Mount> find_mount(const std::string& root, const std::string& controller,
                                 Version version) {
   constexpr size_t kGroup = 3, kPoint = 4;

@@ -6,14 +6,14 @@
 
 namespace argosy {
 
-/// What the control groups (cgroup v1 and v2) of this process allow; nothing: no limit.
+/// Limits of this process's control groups (cgroup v1 and v2); absent: no limit.
 struct GroupLimits {
   std::optional<uint64_t> memory_left = {};     // bytes, what the cache could give back counted in
   std::optional<uint64_t> processes_left = {};  // threads count as well
   std::optional<double> cores = {};             // as much time as so many cores have
 };
 
-/// The strictest of the group itself and those around it. `root` stands before /proc and the mount
+/// The strictest limits of the group and those around it. `root` is prefixed to /proc and the mount
 /// points, for tests.
 GroupLimits read_group_limits(const std::string& root = "");
 

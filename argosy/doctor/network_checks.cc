@@ -83,8 +83,8 @@ Finding slow(const std::string& host) {
           .fix = "getent ahosts " + host};
 }
 
-/// Out of the lines of loopback, and into one of its own. Which address the others know this
-/// machine by is best known to the machine itself.
+/// Command that moves the name from the loopback lines to a new one. The machine itself knows best
+/// which address the others use for it.
 std::string fix_own_name(const std::string& host) {
   return fmt::format(
       "sudo sed -i -E \"/^127/s/\\s{0}(\\s|\\$)/ /; 1i $(hostname -I | cut -d' ' -f1) {0}\" "

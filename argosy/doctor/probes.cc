@@ -50,7 +50,7 @@ std::string look_up_line(size_t index, const std::string& name) {
   return line + "\n";
 }
 
-/// In a child of its own: a resolver that hangs cannot be stopped otherwise.
+/// Runs in a child process: there is no other way to stop a resolver that hangs.
 void look_up_all(const std::vector<std::string>& names, int pipe) {
   constexpr size_t kThreads = 32;
   std::atomic<size_t> next = 0;

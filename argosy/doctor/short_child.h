@@ -10,7 +10,7 @@
 
 namespace argosy {
 
-/// What a process did that had only so much time.
+/// The outcome of a process with a time limit.
 struct ShortChild {
   std::optional<Ending> ending = {};  // nothing: it was killed when its time was over
   std::string output = {};
@@ -18,8 +18,8 @@ struct ShortChild {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Forks; the child runs `body` with the descriptor of a pipe and ends. Nothing of it is left at
-/// the deadline. Throws IoError where nothing can be started. Only from a process with one thread.
+/// Forks; the child runs `body` with the write end of a pipe and exits. It is gone by the deadline.
+/// Throws IoError if it cannot be started. Only from a process with one thread.
 ShortChild run_in_child(FunctionRef<void(int pipe)> body, Deadline deadline);
 
 /// Runs a command; `output` is what it writes to stderr, stdout is dropped. A command that is not

@@ -55,8 +55,8 @@ std::vector<std::string> read_addresses() {
   return addresses;
 }
 
-/// What stands behind "NAME:" in lines of that form; reads no further than the first of them, as
-/// there may be one for each of many cores.
+/// The value of the first line "NAME: VALUE". Reads no further: there may be one for each of many
+/// cores.
 std::string field(std::istream& lines, const std::string& name) {
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(':');

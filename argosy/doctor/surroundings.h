@@ -16,7 +16,7 @@
 
 namespace argosy {
 
-/// What became of a host name.
+/// Result of looking up a host name.
 struct LookUp {
   enum class Outcome : uint8_t { found, unknown, slow };
   Outcome outcome = Outcome::slow;
@@ -33,14 +33,14 @@ struct FolderState {
   std::optional<uint64_t> free_inodes = {};  // nothing: this file system does not count them
 };
 
-/// Where a command is found, or why it cannot be run.
+/// A command's location, or why it cannot be run.
 struct FoundProgram {
   std::string path = {}, problem = {};
   bool exists = false;  // although it may not be something to run
 };
 
-/// What the checks of doctor.h read: values, and functions for what depends on the job. Tests make
-/// up all of it. Nothing in an optional: unknown, or without a limit.
+/// The inputs of the checks of doctor.h: values, and functions for inputs that depend on the job.
+/// Tests make up all of it. An absent optional: unknown, or without a limit.
 struct Surroundings {
   std::map<std::string, std::string> environment =
       {};  // proxies and POD_IP; empty ones are left out
@@ -70,7 +70,7 @@ struct Surroundings {
   std::function<ShortChild(const std::vector<std::string>& command, Deadline)> run = {};
 };
 
-/// `root` stands before /proc and /sys, for tests.
+/// `root` is prefixed to /proc and /sys, for tests.
 Surroundings this_surroundings(const std::string& root = "");
 
 }  // namespace argosy

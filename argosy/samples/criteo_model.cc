@@ -11,13 +11,13 @@
 namespace argosy {
 namespace {
 
-// Streams of one seed. Rows are streams of their own, by number.
+// Streams of one seed. Each row has its own, by number.
 enum class Stream : uint64_t { keys = 1, effects, calibration, rows };
 RandomStream stream_of(uint64_t seed, Stream which) {
   return RandomStream(seed, static_cast<uint64_t>(which));
 }
 
-// Where the signal lies. Shares are of the variance of the log-odds, the rest is the products'.
+// Shares of the signal in the variance of the log-odds; the rest is that of the products.
 constexpr double kSlotShare = 0.65, kIntegerShare = 0.05;
 constexpr double kBayesAuc = 0.80, kClicks = 0.25;
 

@@ -9,15 +9,15 @@
 
 namespace argosy {
 
-/// The world behind generated click logs: what rows look like, and how likely each is clicked.
+/// The model behind generated click logs: how rows look, and how likely each is clicked.
 ///
 /// Ids follow a power law of exponent 9/8. The most frequent ids of four slots have one of four
 /// latent classes; rarer ids and empty values are neutral. The log-odds of a click are a sum of
 ///   - one effect per slot with classes, and a saturating one of a few integer columns, most of
 ///     which a linear model can learn, and
 ///   - products of the classes of two pairs of slots, which it cannot,
-/// scaled so that the best possible AUC is 0.80 and a quarter of the rows are clicks, whatever the
-/// seed and the vocabulary.
+/// scaled so that for every seed and vocabulary the best possible AUC is 0.80 and a quarter of the
+/// rows are clicks.
 ///
 /// A row is a pure function of (seed, vocabulary, row number), with the same bits on every machine:
 /// whole numbers, the four operations, square roots, and exp and sigmoid from tensor/math.h, but

@@ -8,10 +8,10 @@
 
 namespace argosy {
 
-// Data sets with a known truth, for demos, tests and benchmarks where no real data is at hand. The
-// same options give the same bytes on every machine, whatever the number of threads. Files are
-// written atomically into a folder that is made where it is missing. Options that make no sense
-// throw ConfigError with the option's name.
+// Data sets with a known truth, for demos, tests and benchmarks without real data. The same options
+// give the same bytes on every machine, with any number of threads. Files are written atomically
+// into a folder that is made if it is missing. Options that make no sense throw ConfigError with
+// the option's name.
 
 /// raw: Criteo's rows, as the parser `criteo` reads them. multislot: the same instances already
 /// scaled and hashed, "13 <dense> 1 <id> ... 1 <label>", with the slots that `criteo` gives.
@@ -72,13 +72,13 @@ struct TextReport {
   size_t triples = 0, analogies = 0;
 };
 
-/// A corpus for word vectors with a known structure, and what they should have learned from it:
+/// A corpus for word vectors with a known structure, and the relations they should learn from it:
 ///   corpus.txt     a sentence per line. Each has a topic and one of two forms. It has its topic's
 ///                  head word, in that form, and else words of the topic, markers of the form,
 ///                  which go with any topic, and common words, which go with everything.
 ///   triples.txt    "a b c": a and b are of one topic, c is of another, so a is nearer to b.
 ///   analogies.txt  "a b c d", below a line ": forms" as in questions-words.txt: a and b are the
-///                  two forms of one head word, c and d those of another, so b - a + c is near d.
+///                  two forms of one head word, c and d another's, so b - a + c is near d.
 TextReport generate_text(Env& env, const std::string& out_dir, const TextOptions& options);
 
 }  // namespace argosy

@@ -63,7 +63,7 @@ constexpr std::array<HousingColumn, 14> kHousing = {{
     {12.6, 22, 6, 2},    // PTRATIO
     {0.3, 397, 7, 2},    // B
     {1.7, 38, 6, 2},     // LSTAT
-    {0, 1, 6, 2},        // MEDV, a price as it is
+    {0, 1, 6, 2},        // MEDV, an untransformed price
 }};
 
 char* write_right(char* at, double value, const HousingColumn& column) {
@@ -85,7 +85,7 @@ void generate_mnist(Env& env, const std::string& out_dir, const MnistOptions& op
   check<ConfigError>(options.test > 0 && options.test <= kMost, "test is ", options.test,
                      ", expected 1 to ", kMost, " images");
   env.make_directories(out_dir);
-  // Seed 1 gives the streams 1 and 2, those of mnist_samples.
+  // Seed 1 gives streams 1 and 2, the ones mnist_samples uses.
   write_digits(env, out_dir + "/train", options.train, 2 * options.seed - 1);
   write_digits(env, out_dir + "/t10k", options.test, 2 * options.seed);
 }

@@ -27,8 +27,8 @@ std::string spell(size_t number) {
   return word;
 }
 
-/// Which words there are. The vocabulary is: markers of the first form, of the second, common
-/// words, then topic by topic the two forms of its head word and the others.
+/// The words. The vocabulary is: markers of the first form, of the second, common words, then topic
+/// by topic the two forms of its head word and the others.
 class Lexicon {
  public:
   explicit Lexicon(const TextOptions& options)
@@ -37,7 +37,7 @@ class Lexicon {
     of_topic_ = (options.vocab - shared) / topics_;
     check<ConfigError>(markers_ > 0 && of_topic_ >= kForms + kFewestOfTopic, "vocab is ",
                        options.vocab, ", too few words for ", topics_, " topics");
-    // What does not divide by the topics goes to the common words.
+    // The remainder of the division by topics goes to the common words.
     common_ += options.vocab - shared - of_topic_ * topics_;
     words_.reserve(options.vocab);
     for (size_t i = 0; i < options.vocab; ++i) words_.push_back(spell(i));
@@ -97,7 +97,7 @@ uint64_t write_corpus(AtomicTextFile& file, const Lexicon& lexicon, const TextOp
 }
 
 size_t write_triples(AtomicTextFile& file, const Lexicon& lexicon, uint64_t seed) {
-  // A stream apart from those of the sentences, which are numbered from 0.
+  // Separate from the sentences' streams, which are numbered from 0.
   const RandomStream random(seed, UINT64_MAX);
   const size_t n = lexicon.others();
   uint64_t draw = 0;

@@ -25,10 +25,10 @@ Samples housing_samples(Env& env, const std::string& folder);
 struct Digits {
   Tensor x, label;  // f32[n,784] in [0,1] and i64[n,1]
 };
-/// What mnist_samples makes up: images drawn around ten smooth shapes, with noise and a shift.
+/// Generated images drawn around ten smooth shapes, with noise and a shift.
 Digits generated_digits(int64_t n, uint64_t seed);
 
-/// What housing_samples makes up: rows of 13 features in [0,1) and a price that depends on them.
+/// Generated rows of 13 features in [0,1) and a price that depends on them.
 std::vector<double> generated_houses(size_t rows, uint64_t seed);
 
 /// An IDX array of unsigned bytes, plain or packed. Throws DataError with path and reason.

@@ -12,7 +12,6 @@
 
 namespace argosy {
 
-/// What a process is doing.
 enum class Doing : uint8_t {
   starting,
   generating,
@@ -34,9 +33,9 @@ std::optional<Doing> doing_of(std::string_view word);
 /// Whether it is done without any other process: nobody else is to blame if it takes long.
 bool needs_nobody(Doing doing);
 
-/// What the threads of a process are at, and how far they are. Of several threads the last one that
-/// began something counts: what it says stays only if all of them stand still. Thread safety: full;
-/// a step never waits.
+/// The activity of a process's threads and their progress. The thread that began something last
+/// counts: its activity stays only while all of them stand still. Thread safety: full; a step never
+/// waits.
 class Activity {
  public:
   explicit Activity(Env& env) : env_(env) { begin(Doing::starting); }
@@ -54,7 +53,7 @@ class Activity {
     step_.store(step, std::memory_order_relaxed);
     samples_.fetch_add(samples, std::memory_order_relaxed);
   }
-  /// What blocks it from outside, in words; "": nothing any more.
+  /// Names an outside cause that blocks it; "": none any more.
   void note(std::string text) {
     const Lock lock(mutex_);
     note_ = std::move(text);

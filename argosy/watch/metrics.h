@@ -74,11 +74,10 @@ struct MetricSample {
   std::vector<uint64_t> counts = {};  // by bound and above; see Histogram::counts
 };
 
-/// The metrics of a process, whatever front end it was started by. Whoever counts asks for its
-/// metric once and keeps the reference, which lives as long as the registry; two who ask for the
-/// same name and labels share one. Names follow Prometheus' rules: a counter's ends in _total, of
-/// time in _seconds_total. One that does not, or that is another kind of metric already, is a
-/// ConfigError. Thread safety: full.
+/// The metrics of a process, with any front end. Callers look their metric up once and keep the
+/// reference, which lives as long as the registry; the same name and labels give the same metric.
+/// Names follow Prometheus' rules: a counter's ends in _total, of time in _seconds_total. Any other
+/// name, or one already used for another kind of metric, is a ConfigError. Thread safety: full.
 class Metrics {
  public:
   Metrics();

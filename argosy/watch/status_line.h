@@ -48,7 +48,7 @@ struct ProcessStatus {
   std::vector<Wait> waits = {};
 };
 
-/// A pipe keeps lines of this length whole, whoever else writes.
+/// Longest line that a pipe keeps whole when several processes write to it.
 inline constexpr size_t kLongestStatusLine = 4096;
 
 /// One line, without its end, of words NAME=VALUE in any order:
@@ -57,7 +57,7 @@ inline constexpr size_t kLongestStatusLine = 4096;
 /// A wait is ROLE:NUMBERS:SECONDS:HELD:WHAT, the longest ones first; those that would make the line
 /// too long are left out. NUMBERS ends with "+" where there are more. In texts %XX is a byte.
 std::string format_status(const ProcessStatus& status);
-/// Nothing for a line that is no status. Names that are not known are passed over.
+/// Absent if the line is no status. Unknown names are skipped.
 std::optional<ProcessStatus> parse_status(std::string_view line);
 
 /// "0-3,7"; numbers in order.
@@ -67,7 +67,7 @@ std::string format_numbers(const Numbers& numbers);
 std::string escape(std::string_view text);
 std::optional<std::string> unescape(std::string_view word);
 
-/// A line of words NAME=VALUE behind the word `kind`; nothing if it is not that.
+/// Words NAME=VALUE of a line that begins with the word `kind`; absent if it does not.
 using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
 std::optional<Fields> split_fields(std::string_view line, std::string_view kind);
 

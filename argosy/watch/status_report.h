@@ -9,8 +9,8 @@
 
 namespace argosy {
 
-/// Reports the status of this process while it lives, from a thread of its own, so that a process
-/// whose other threads are stuck is still heard of. A reader that does not keep up misses lines.
+/// Reports the status of this process while it lives, on a separate thread, so that reports
+/// continue if the other threads are stuck. A slow reader misses lines.
 class StatusReport {
  public:
   using Look = std::function<std::optional<ProcessStatus>()>;

@@ -27,7 +27,7 @@ class Hyper {
   std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise,
                                 const Limits& limits = {}) const;
 
-  /// The same settings, noting each name that is asked for in `asked`, which must live longer.
+  /// The same settings; records each name that is asked for in `asked`, which must outlive it.
   Hyper recording(Names& asked) const;
   /// Throws ConfigError for the first setting that is not among `asked`, with the nearest that is.
   void refuse_others(const Names& asked) const;

@@ -11,7 +11,7 @@
 
 namespace argosy {
 
-/// What a model of the zoo is built from: features and a label, as `inputs:` declares them.
+/// Inputs of a zoo model: features and a label, as `inputs:` declares them.
 struct Inputs {
   Builder& g;
   std::vector<std::string> slots;  // of ids
@@ -27,7 +27,7 @@ struct Inputs {
   Var with_dense(Var x, nn::Where at = nn::Where::current()) const;
 };
 
-/// What models of clicks have in common behind their logit [batch, 1]: the mean logistic loss, the
+/// The common outputs of click models, from the logit [batch, 1]: the mean logistic loss, the
 /// prediction `predict` = sigmoid(logit), and its meters auc and batch_auc.
 ModelOutputs click_outputs(const Inputs& in, Var logit, nn::Where at = nn::Where::current());
 
