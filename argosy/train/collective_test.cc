@@ -1,5 +1,5 @@
-// Ranks that train together, as threads of this process or as processes of their own, against one
-// process that accumulates the same batches.
+// Ranks that train together, as threads of this process or as child processes, against one process
+// that accumulates the same batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ TEST(Collective, RanksThatTrainDifferentThingsAreRefused) {
       "fc.0.w' on rank 0 and 'bucket of 32 floats: out.b' on rank 1");
 }
 
-/// Both sides of whatever the strategy says.
+/// The error shows both ranks' version of each setting.
 TEST(Collective, RanksWithOtherStrategiesAreRefused) {
   const auto first_line = [](const char* rank_0, const char* rank_1) {
     return std::string("ranks 0 and 1 do not train the same: line 1 is 'collective: ") + rank_0 +
@@ -195,7 +195,7 @@ TEST(Collective, RanksWithOtherStrategiesAreRefused) {
                        "every 7 steps"));
 }
 
-/// What each of two ranks ends with where rank 1 goes wrong by itself; "": it was done.
+/// How each of two ranks ends if rank 1 alone goes wrong: the error, or "" if it succeeded.
 std::array<std::string, 2> ends_of(const std::function<void(Trainer&, int rank)>& work,
                                    const Change& change = {}) {
   const auto env = real_env();

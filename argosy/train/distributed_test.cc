@@ -351,7 +351,7 @@ TEST_F(DistributedTest, SingleStepsAreSynchronousToo) {
       const Env::Time start = env_->now();
       while (batches->next(batch)) worker.trainer->step(batch);
       worker.trainer->communicator().pass(Pass::end);
-      // A pull that came behind a held push would wait for the next ping, a second later.
+      // A pull queued after a held push would wait for the next ping, a second later.
       EXPECT_LT(env_->now() - start, std::chrono::seconds(10));
       worker.trainer->leave();
     });

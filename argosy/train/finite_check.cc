@@ -54,7 +54,7 @@ std::string FiniteCheck::role_of(VarId id) const {
                      name);
 }
 
-/// What was read, then parameters and rows as they came, then node by node.
+/// Looks at inputs, then parameters and rows as fetched, then node by node.
 std::string FiniteCheck::first_of(const Batch& batch, const RunSeed& seed) const {
   for (const VarDesc& desc : plan_.worker.vars) {
     const auto feed = batch.feeds.find(desc.name);

@@ -8,7 +8,7 @@
 
 namespace argosy {
 
-/// A forward program that was recorded before anybody knew how it would be trained.
+/// A forward program recorded before its training was configured.
 struct ForwardProgram {
   struct Metered {
     std::string name, meter;  // as MeterSpec has them

@@ -23,9 +23,9 @@ struct Observations {
   std::span<const uint64_t> groups = {};
 };
 
-/// A metric over all instances seen, which no mean over batches can give. In a steady state add()
-/// allocates nothing (gauc, which keeps its instances, grows). Thread safety: none; one per thread,
-/// joined by merge(), across processes by save() there and load() here.
+/// A metric over all instances seen, which is no mean over batches. In a steady state add()
+/// allocates nothing (gauc, which keeps its instances, grows). Thread safety: none; use one per
+/// thread, joined by merge(), or across processes by save() there and load() here.
 class Meter {
  public:
   virtual ~Meter() = default;
@@ -36,7 +36,7 @@ class Meter {
   /// As if the other's batches had been added here. Throws ConfigError unless it is of the same
   /// kind and has the same settings.
   virtual void merge(const Meter& other) = 0;
-  /// Not-a-number as long as it is not defined: nothing seen, or an AUC of one class only.
+  /// NaN while undefined: nothing seen, or an AUC of one class only.
   virtual double value() const = 0;
   /// Forgets all batches.
   virtual void reset() = 0;

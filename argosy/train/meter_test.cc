@@ -394,7 +394,7 @@ TEST(SavedMeters, AreRefusedByOtherKindsAndSettings) {
           << name << " into " << other;
 }
 
-/// What a meter makes of damaged bytes: refused, it is as before; accepted, it can be used.
+/// Damaged bytes must either be refused, leaving the meter unchanged, or give a usable meter.
 void expect_unharmed(const std::string& spec, std::span<const std::byte> bytes,
                      const std::string& damage) {
   const Instances before = draw(71, 40, 9);

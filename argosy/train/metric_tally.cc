@@ -22,7 +22,7 @@ constexpr uint64_t kMostInstances = uint64_t{1} << 53;  // doubles still tell th
   out.put<uint64_t>(measures.means.size());
 }
 
-/// Throws DataError unless the names and the number of means are those of the measures.
+/// Throws DataError unless the names and the number of means match.
 void check_measures(ByteSource& in, const Measures& measures) {
   const auto names = in.get<uint64_t>();
   check<DataError>(names == measures.names.size(), in.what(), ": ", names, " of them, expected ",

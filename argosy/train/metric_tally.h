@@ -49,8 +49,8 @@ class MetricTally {
 
   /// The whole state, for merge() in another process.
   std::vector<std::byte> bytes() const;
-  /// As if the batches behind these bytes had been added here. For damaged bytes or other measures
-  /// it throws DataError and changes nothing.
+  /// As if the batches in these bytes had been added here. For damaged bytes or other measures it
+  /// throws DataError and changes nothing.
   void merge(std::span<const std::byte> other);
 
  private:

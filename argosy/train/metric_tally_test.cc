@@ -23,8 +23,8 @@ Measures measures() {
                      {"copc", kPrediction, kLabel, {}}}};
 }
 
-/// The variables of one batch. Means are whole numbers and predictions multiples of 1/64, so that
-/// sums are exact in whatever order they are taken.
+/// The variables of one batch. Means are whole numbers and predictions multiples of 1/64, so sums
+/// are exact in any order.
 struct Batch {
   size_t size;
   std::vector<Tensor> values;

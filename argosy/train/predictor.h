@@ -18,8 +18,7 @@ class Predictor {
   /// Feeds are the program's inputs by name; the answer holds its outputs by name, good until the
   /// next call.
   Feeds run(const Feeds& inputs);
-  /// Likewise for a batch that a Batcher made by layout(). Keys that the model has never seen give
-  /// zeros.
+  /// Runs a batch that a Batcher made by layout(). Keys unknown to the model give zeros.
   Feeds run(const Batch& batch);
 
   const BatchLayout& layout() const { return layout_.layout; }

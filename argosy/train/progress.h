@@ -38,7 +38,7 @@ std::string format_progress(const Progress& progress);
 class ProgressObserver {
  public:
   virtual ~ProgressObserver() = default;
-  /// Whether to show this step. What it throws ends the training.
+  /// Whether to show this step. An exception ends the training.
   virtual bool due() = 0;
   virtual void show(const Progress& progress) = 0;
 };
@@ -50,7 +50,7 @@ class ProgressLine final : public ProgressObserver {
   ProgressLine(Env& env, std::FILE* out);
   bool due() override { return env_.now() >= next_; }
   void show(const Progress& progress) override;
-  /// Always a line of its own.
+  /// Always prints a separate line.
   void finish_epoch(const Progress& progress, const std::string& note);
 
  private:

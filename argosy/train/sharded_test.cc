@@ -55,7 +55,7 @@ void deterministic_and_sharded(TrainerOptions& options) {
   sharded(options);
 }
 
-/// What a rank has made: rows of all ranks in the first one, its own in the others.
+/// A rank's result: rows of all ranks in the first one, only its own in the others.
 Outcome outcome_of_rank(Trainer& trainer, bool first) {
   if (trainer.sharded() == nullptr) return outcome_of(trainer);
   Outcome result;

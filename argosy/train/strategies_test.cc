@@ -1,5 +1,5 @@
-// Every strategy of ranks by itself and with every other one: it trains what one process computes
-// that does the same by other means, or is refused by name.
+// Every strategy of ranks alone and combined with every other one: it trains what one process
+// computes by other means, or is refused by name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TrainerOptions base_options(const S& strategy) {
   return options;
 }
 
-/// What one process makes of all ranks' batches, without any of the code of ranks.
+/// The result of one process on all ranks' batches, without any of the code of ranks.
 Outcome by_one_process(const S& strategy, int ranks) {
   const auto env = real_env();
   const auto& merge = strategy.gradient_merge_configs;
@@ -114,7 +114,7 @@ std::vector<Outcome> by_ranks(const S& strategy, int ranks) {
       strategy.use_hierarchical_allreduce ? "hierarchical" : "inproc");
 }
 
-/// Of parameters; relative to the greatest of each.
+/// Greatest difference of parameters, each relative to its greatest value.
 double parameter_difference(const Outcome& a, const Outcome& b) {
   double worst = 0;
   for (size_t i = 0; i < a.values.size(); ++i) {
@@ -129,7 +129,7 @@ double parameter_difference(const Outcome& a, const Outcome& b) {
   return worst;
 }
 
-using Pair = std::pair<size_t, size_t>;  // of fields; both the same: one by itself
+using Pair = std::pair<size_t, size_t>;  // of fields; the same twice: only that one
 
 std::vector<Pair> pairs() {
   std::vector<Pair> all;

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Collective, SyncBatchNorm,
                                                                                   : "Eager");
                          });
 
-/// The large batch shrinks to that of the ranks that still have data, running means included.
+/// The large batch shrinks to the ranks that still have data, running means included.
 TEST(SyncBatchNormRanks, WithoutDataTakeNoPartInTheStatistics) {
   constexpr size_t kShort = 7;
   const auto data = [](const Plan&, int rank) {
@@ -195,7 +195,7 @@ TEST(SyncBatchNormRanks, AreRefusedWhereTheyCannotBe) {
             "thread");
 }
 
-/// A process by itself has all there is.
+/// A single rank needs no sums.
 TEST(SyncBatchNormRanks, OfOneAreThePlainOp) {
   const auto usual = train_ranks(normed, options_of("adam"), 1, dense_of);
   const auto synced = train_ranks(normed, options_of("adam"), 1, dense_of, kSync);

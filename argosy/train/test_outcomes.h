@@ -26,7 +26,7 @@ class InTurn final : public Dataset {
   size_t at_ = 0;
 };
 
-/// What a run has made: parameters and rows by name, and the loss of each step.
+/// The result of a run: parameters and rows by name, and the loss of each step.
 struct Outcome {
   std::vector<NamedTensor> values;
   std::vector<TableRows> tables;

@@ -106,7 +106,7 @@ inline TrainerOptions options_of(const std::string& rule, GraphMode graph = Grap
 
 using Change = std::function<void(TrainerOptions&, int rank)>;
 
-/// What each rank of a group has made with `data(rank)`.
+/// The result of each rank of a group that trains on `data(rank)`.
 template <class Data>
 std::vector<Outcome> train_ranks(const Model& model, const TrainerOptions& options, int ranks,
                                  const Data& data, const Change& change = {},
@@ -144,7 +144,7 @@ Outcome train_alone(const Model& model, TrainerOptions options, int ranks, const
   return train(trainer, all);
 }
 
-/// The losses of the first steps, as means over ranks, against those of one process.
+/// Compares the losses of the first steps, averaged over ranks, with those of one process.
 inline void expect_losses(const std::vector<Outcome>& ranks, const Outcome& alone,
                           double tolerance) {
   for (size_t i = 0; i < kBatches; ++i) {

@@ -22,7 +22,7 @@ struct GroupAuc {
   uint64_t weight = 0;  // 0 where there is only one class
 };
 
-/// Of instances in the order of their predictions.
+/// The AUC of a group sorted by prediction.
 GroupAuc auc_of(std::span<const Instance> group) {
   uint64_t others_below = 0, clicks = 0;
   double half_pairs = 0;
