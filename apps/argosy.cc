@@ -163,7 +163,7 @@ void add_plan(CLI::App& app, PlanFlags& flags) {
   });
 }
 
-/// The command line of `doctor`; as fleetrun's, so that one can stand for the other.
+/// The command line of `doctor`, the same as fleetrun's, so that one can replace the other.
 struct DoctorFlags {
   std::string servers, workers, log_dir = "log", model_dir;
   size_t server_num = 0, worker_num = 0;
@@ -171,7 +171,7 @@ struct DoctorFlags {
   std::vector<std::string> command;
 };
 
-/// Of "host", "host:port" or "[address]:port".
+/// The host in "host", "host:port" or "[address]:port".
 std::string host_of(const std::string& text) {
   if (text.starts_with('[')) return parse_endpoint(text).host;
   const bool bare = std::ranges::count(text, ':') != 1;
@@ -188,7 +188,7 @@ void read_lists(const DoctorFlags& flags, const Surroundings& here, Needs& needs
   if (!flags.servers.empty()) needs.servers = servers.size();
   if (!flags.workers.empty()) needs.workers = needs.hosts.size() - servers.size();
 
-  // As for fleetrun: a job of one machine is on this one, whatever it is called.
+  // As in fleetrun, the only machine of a job is this one, under any name.
   const bool alone =
       std::ranges::count(needs.hosts, needs.hosts.front()) == std::ssize(needs.hosts);
   const auto starts_here = [&](const std::string& host) { return alone || is_here(host, here); };
@@ -197,7 +197,7 @@ void read_lists(const DoctorFlags& flags, const Surroundings& here, Needs& needs
 }
 
 Needs needs_of(const DoctorFlags& flags, const Surroundings& here) {
-  constexpr auto kPatience = std::chrono::seconds(10);  // somebody waits for the answer
+  constexpr auto kPatience = std::chrono::seconds(10);  // a user waits for the answer
   Needs needs{.servers = flags.server_num,
               .workers = flags.worker_num,
               .folders = {flags.log_dir},
@@ -243,7 +243,7 @@ struct StatusFlags {
   bool watch = false, json = false;
 };
 
-/// Nothing of the job will be written any more, as far as this machine can tell.
+/// Whether the job has stopped writing status, as far as this machine can tell.
 bool is_over(const launch::StatusFile& file) {
   if (file.finished) return true;
   const bool ours = file.host == launch::host_name();
@@ -342,7 +342,7 @@ void add_gen(CLI::App& app, GenFlags& flags) {
   });
 }
 
-/// The benchmarks are a program of their own, beside this one. Returns only by throwing.
+/// The benchmarks are a separate program beside this one. Returns only by throwing.
 void run_bench(char** args) {
   const std::string program = own_folder() / "argosy-bench";
   std::string name = "argosy bench";  // as help calls it

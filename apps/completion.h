@@ -11,7 +11,7 @@
 
 namespace argosy {
 
-/// What may stand behind a command line's words: its flags and subcommands.
+/// Completions of a command line: its flags and subcommands.
 inline std::vector<std::string> completions(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::Option* option : app.get_options({}))
@@ -20,8 +20,8 @@ inline std::vector<std::string> completions(const CLI::App& app) {
   return words;
 }
 
-/// Of a command line that was not understood: the first word that is no flag or subcommand where
-/// one has to be, with the nearest that is; "" where every word is known.
+/// Explains a command line that was not understood: its first unknown flag or subcommand, with the
+/// nearest known one; "" if every word is known.
 inline std::string unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   for (const std::string& word : words) {
@@ -39,8 +39,8 @@ inline std::string unknown_word(const CLI::App& app, const std::vector<std::stri
   return "";
 }
 
-/// A script that teaches a shell (bash or zsh) the words of a program and of its subcommands;
-/// behind them, files. `program` is its name. Throws CLI::ValidationError for another shell.
+/// A script that completes a program's words and its subcommands' in a shell (bash or zsh), and
+/// files after them. `program` is its name. Throws CLI::ValidationError for another shell.
 inline std::string completion_script(const CLI::App& app, const std::string& program,
                                      const std::string& shell) {
   if (shell != "bash" && shell != "zsh")

@@ -191,7 +191,7 @@ void add_run_flags(CLI::App& app, launch::Flags& flags) {
   app.add_flag("--json", flags.json, "plan and messages as JSON")->group(group);
 }
 
-/// What stands behind the flags. CLI11 leaves flags that it does not know there too.
+/// The command after the flags, where CLI11 also leaves unknown flags.
 std::vector<std::string> command_of(const CLI::App& app) {
   std::vector<std::string> command = app.remaining();
   if (command.empty()) return command;

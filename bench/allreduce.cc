@@ -66,7 +66,7 @@ Times with_group(int ranks, const std::string& backend, Memory memory, int round
   return all.front();
 }
 
-/// Nothing where there is no OpenMPI.
+/// Absent without OpenMPI.
 std::optional<Times> with_mpi(int ranks, int rounds) {
   const std::filesystem::path program = own_folder() / "argosy_mpi_allreduce";
   if (!std::filesystem::exists(program) || std::system("command -v mpirun >/dev/null") != 0)

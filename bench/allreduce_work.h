@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-// What argosy's ranks and those of OpenMPI do alike. For programs without the library as well.
+// The work that argosy's ranks and OpenMPI's have in common. Also for programs without the library.
 namespace argosy::benches::allreduce_work {
 
 struct Time {

@@ -1,6 +1,6 @@
 // Ranks that train an MLP 784-H-H-10 (or CTR-DNN) together, as real processes with one thread each,
-// beside one process by itself, in turns. With --latency: how much longer a step takes where every
-// call between ranks is so late (microseconds), with sums during backward and after it.
+// and one process alone, in turns. With --latency: how much longer a step takes if every call
+// between ranks is late by so much (microseconds), with sums during backward and after it.
 #include <sched.h>
 #include <unistd.h>
 
@@ -111,7 +111,7 @@ double rate(const Setting& setting, const std::shared_ptr<comm::Group>& group) {
   return result;
 }
 
-/// Each rank has a core of its own where there are enough.
+/// Gives each rank a separate core if there are enough.
 void pin(int rank) {
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t set;
@@ -134,7 +134,7 @@ double run_rank(const Setting& setting, const comm::GroupOptions& options) {
   return rate(setting, std::make_shared<comm::Group>(comm::connect_backend(*env, options)));
 }
 
-/// What each rank gives, as processes of their own.
+/// Runs each rank in a child process and returns their results.
 template <class Result>
 std::vector<Result> of_ranks(int64_t ranks,
                              const std::function<Result(const comm::GroupOptions&)>& run_rank) {

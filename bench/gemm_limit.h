@@ -11,7 +11,7 @@ namespace argosy::benches {
 inline constexpr std::array<int64_t, 6> kTowerSizes{247, 512, 256, 128, 32, 1};
 
 /// The limit that training a CTR tower is measured against: the fifteen matrix products of its five
-/// layers (forward and both gradients) in plain oneDNN on one thread, each in a loop of its own.
+/// layers (forward and both gradients) in plain oneDNN on one thread, one loop for each.
 class GemmLimit {
  public:
   explicit GemmLimit(int64_t batch);

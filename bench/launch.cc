@@ -1,6 +1,5 @@
-// What fleetrun costs a job: until the first batch of a training, against the same processes
-// started without it; after the last worker; while it waits; and while it shows what all processes
-// print.
+// The cost of fleetrun: until the first batch of a training, against the same processes started
+// without it; after the last worker; while it waits; and while it shows what all processes print.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,7 +97,7 @@ class Program {
     }
     return pid_ > 0;
   }
-  /// Of its own, without its children.
+  /// Excludes children.
   double cpu_seconds() const {
     double nanoseconds = 0;
     std::ifstream("/proc/" + std::to_string(pid_) + "/schedstat") >> nanoseconds;

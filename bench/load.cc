@@ -1,6 +1,6 @@
-// Servers that load a save of many rows (9 weights with Adam's state), each a process of its own:
-// the most memory that one has meanwhile, against what its rows take once they are there. A second
-// time it has the rows of the first until the new ones are complete.
+// Servers that load a save of many rows (9 weights with Adam's state), one process each: the peak
+// memory during the load, against the size of the loaded rows. A second load keeps the first one's
+// rows until the new ones are complete.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

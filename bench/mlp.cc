@@ -1,5 +1,5 @@
-// The tower of the CTR model, forward and backward on one thread, beside its limit: the fifteen
-// matrix products alone, plain oneDNN, each in a loop of its own, interleaved in this process.
+// The tower of the CTR model, forward and backward on one thread, against its limit: the fifteen
+// matrix products alone, plain oneDNN, one loop each, interleaved in this process.
 #include "argosy/base/rng.h"
 #include "argosy/graph/executor.h"
 #include "argosy/nn/layers.h"

@@ -15,7 +15,7 @@
 
 namespace argosy::benches {
 
-/// A process of its own that does `job` and hands back what it gives, a plain struct.
+/// A child process that does `job` and returns its result, a plain struct.
 template <class Result>
 class BenchProcess {
  public:

@@ -1,6 +1,6 @@
 // A server that holds many rows (9 weights with Adam's state) and two workers that pull batches of
-// zipf keys from it, all processes of their own over loopback; the server with one thread that
-// works on rows, and with several.
+// zipf keys from it, in separate processes over loopback; the server with one thread that works on
+// rows, and with several.
 #include <cmath>
 #include <ctime>
 
@@ -127,7 +127,7 @@ Measured pull_rows(const Role& role, pid_t server, uint64_t rows, int64_t batche
   return measured;
 }
 
-/// Of a job whose server has so many threads.
+/// Measures a job whose server has this many threads.
 Measured measure(size_t threads, uint64_t rows, int64_t batches) {
   Role role{.kind = RoleKind::server, .worker_num = kWorkers};
   role.servers.resize(1);
@@ -194,7 +194,7 @@ BenchResults run(const BenchFlags& flags) {
                   {"several_to_one", ratio},
                   {"two_cores_allow", most},
                   {"ratio_to_that", ratio / most},
-                  // What is left of it by the work that is added, if nobody else uses the machine.
+                  // Bound by the added CPU work, if nobody else uses the machine.
                   {"ratio_to_that_by_cpu", all / (several.server_seconds + several.cpu_seconds)}});
   return results;
 }

@@ -1,7 +1,7 @@
-// Round trips over loopback between two processes: a frame there and back, beside the same bytes
-// over a plain blocking socket, in turns. 64 bytes, and 640 KiB each way without and with sums.
-// Each process keeps to a core of its own where there are two (--pin 0: wherever it likes): a round
-// trip that stays on one core by chance is several times as fast as one that wakes another.
+// Round trips over loopback between two processes: a frame there and back, and the same bytes over
+// a plain blocking socket, in turns. 64 bytes, and 640 KiB each way without and with sums. Each
+// process keeps to one core if there are two (--pin 0: any core): a round trip that stays on one
+// core by chance is several times as fast as one that wakes another.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -152,7 +152,7 @@ void serve(int tell, int lifeline, bool pinned) {
   while (::read(lifeline, &nothing, 1) > 0) continue;
 }
 
-/// A server in a process of its own.
+/// A server in a child process.
 class Server {
  public:
   explicit Server(bool pinned) {

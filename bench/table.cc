@@ -51,7 +51,7 @@ void settle() {
 
 Key key_of(uint64_t row) { return mix(row + 1); }
 
-/// The first 6,220 different ones of a stream of zipf ranks, each at a place of its own.
+/// The first 6,220 different ones of a stream of zipf ranks, each mapped to a random row.
 std::vector<uint64_t> zipf_rows(uint64_t rows, uint64_t seed) {
   const RandomStream random(seed);
   std::vector<uint64_t> batch;

@@ -1,6 +1,6 @@
-// The CTR example of Paddle's Fleet, its distributed half, line by line: who this process is comes
-// from the environment, servers serve and workers train. The same program trains alone where the
-// environment says nothing, or with --is_local 1.
+// The CTR example of Paddle's Fleet, its distributed half, line by line: the environment says which
+// process this is, servers serve and workers train. Without those variables, or with --is_local 1,
+// the same program trains alone.
 //
 //   fleetrun --server_num=2 --worker_num=2 ctr_ps
 #include <algorithm>

@@ -9,14 +9,14 @@
 
 #include "argosy/argosy.h"
 
-/// What the examples share: flags, one catch.
+/// Shared by the examples: flags, one catch.
 namespace example {
 
-/// Flags of a program: `--name VALUE`, or `--name` alone for a bool. Values that no flag names stay
-/// as they are.
+/// Flags of a program: `--name VALUE`, or `--name` alone for a bool. Values without a flag keep
+/// their defaults.
 class Flags {
  public:
-  /// Where a value goes. Numbers are whole and at least 0.
+  /// Destination of a value. Numbers are whole and at least 0.
   using Value = std::variant<bool*, int*, uint64_t*, std::string*>;
 
   explicit Flags(std::string about) : about_(std::move(about)) {}

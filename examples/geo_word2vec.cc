@@ -1,7 +1,7 @@
-// Word vectors by skip-gram with negative sampling, on a corpus that is generated where there is
-// none. Under roles in the environment it trains in geo mode: every worker takes its share of the
-// sentences with tables of its own and exchanges differences with the servers now and then. Else
-// it trains alone. The test loss, over pairs of sentences that nobody trains on, compares the two.
+// Word vectors by skip-gram with negative sampling, on a corpus that is generated if there is none.
+// Under roles in the environment it trains in geo mode: every worker takes its share of the
+// sentences with its own tables and exchanges differences with the servers now and then. Else it
+// trains alone. The test loss, over pairs from held-out sentences, compares the two.
 //
 //   fleetrun --server_num=2 --worker_num=2 geo_word2vec
 #include <array>
@@ -26,7 +26,7 @@ std::vector<std::string> output_slots() {
   return slots;
 }
 
-/// The inner products of a word's vector with those of a word beside it and of some others.
+/// Inner products of a word's vector with a neighbouring word's and with negative samples'.
 ModelOutputs skip_gram(Builder& g) {
   const std::string init = "uniform(-0.05, 0.05)";
   const auto outputs = static_cast<int64_t>(output_slots().size());
@@ -59,7 +59,7 @@ Flags parse(int argc, char** argv) {
 /// Sentences as numbers of words, the same numbers in every worker.
 struct Corpus {
   std::vector<std::vector<uint64_t>> sentences;
-  std::vector<uint64_t> all;  // one behind the other, to draw words as often as they occur
+  std::vector<uint64_t> all;  // concatenated, to draw words as often as they occur
 };
 
 Corpus read_corpus(const std::string& path) {

@@ -25,7 +25,7 @@ void make_raw(Tensor& pixels) {
 
 struct Settings {
   GraphMode graph = GraphMode::recorded;
-  bool raw = false;  // pixels as they are and Adam 0.01, which learn badly
+  bool raw = false;  // unscaled pixels and Adam 0.01, which learn badly
   int epochs = 5;
 };
 
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     Trainer& trainer = fleet.trainer();
     fleet.util().print_on_rank("mnist_collective: " + samples.source, 0);
 
-    // Times are those of the printed steps.
+    // Sums the times of the printed steps only.
     double before = 0, total = 0;
     const auto tell = [&](const Progress& progress) {
       if (progress.step == 1) before = total = 0;

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
                          }});
     trainer.export_inference("mnist_mlp.model");
 
-    // What was exported answers as what was trained.
+    // The exported model answers like the trained one.
     Predictor predictor(*env, "mnist_mlp.model");
     const Tensor& x = samples.test.at("x");
     const Tensor first = Tensor::wrap(const_cast<std::byte*>(x.data()), {1, 784}, DType::f32);

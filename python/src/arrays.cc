@@ -58,8 +58,8 @@ nb::object as_array(nb::handle object) {
   return wanted == nullptr ? array : nb::object(array.attr("astype")(wanted));
 }
 
-/// Lets go of the array wherever the last holder is. It is the view that owns the memory: where a
-/// copy was needed, the script's array does not.
+/// Releases the array wherever the last holder is. The view owns the memory: if a copy was needed,
+/// the script's array does not.
 std::shared_ptr<void> keep(AnyArray view) {
   return {new AnyArray(std::move(view)), [](void* held) {
             const nb::gil_scoped_acquire gil;

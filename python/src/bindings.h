@@ -12,13 +12,13 @@
 #include "argosy/graph/attrs.h"
 #include "argosy/tensor/tensor.h"
 
-/// What the files of the Python extension share.
+/// Shared by the files of the Python extension.
 namespace argosy::python {
 
 namespace nb = nanobind;
 
-/// Over the array's memory, which it keeps alive, where that is contiguous and of a known type;
-/// else a contiguous copy. Takes whatever NumPy makes an array of. `what` names it in messages.
+/// Shares the array's memory and keeps it alive if it is contiguous and of a known type; else makes
+/// a contiguous copy. Takes anything NumPy makes an array of. `what` names it in messages.
 Tensor tensor_of(nb::handle array, const std::string& what);
 /// A NumPy array over the tensor's memory, which it keeps alive; of at least one dimension.
 nb::object array_of(const Tensor& tensor);

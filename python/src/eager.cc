@@ -22,7 +22,7 @@ namespace {
 /// Below this many elements an operator is over before another thread could begin.
 constexpr int64_t kLongEnough = 1 << 14;
 
-/// Where the randomness of dynamic graphs comes from; guarded by the interpreter's lock.
+/// Random state of dynamic graphs; guarded by the interpreter's lock.
 struct Randomness {
   uint64_t seed = 0;
   uint64_t drawn = 0;

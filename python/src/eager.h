@@ -8,7 +8,7 @@ class RankGradients;
 
 namespace argosy::python {
 
-/// What Python calls a Tensor: a handle of a value.
+/// Python's Tensor: a handle of a value.
 struct PyTensor {
   dynamic::ValuePtr value;
   std::string name = {};

@@ -56,7 +56,7 @@ void set_of_ranks(const nb::dict& dict, DistributedStrategy& strategy) {
   set_large_batch(dict, strategy);
 }
 
-/// Of the seeds' strategies: what scripts call a_sync_configs stands beside a_sync.
+/// The strategy of a script's dict: a_sync_configs are its keys beside a_sync.
 DistributedStrategy strategy_of(const nb::dict& dict) {
   DistributedStrategy strategy;
   set_of_ranks(dict, strategy);
@@ -82,7 +82,7 @@ void waiting(const FleetPtr& fleet, Work work) {
   long_call([fleet, work](const StopAsked&) mutable { work(*fleet); });
 }
 
-/// The same with a result.
+/// As above, with a result.
 template <class Work>
 auto result_of(const FleetPtr& fleet, Work work) {
   const auto result = std::make_shared<std::invoke_result_t<Work, Fleet&>>();

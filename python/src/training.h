@@ -14,7 +14,7 @@
 
 namespace argosy::python {
 
-/// What minimize() says of a recorded program, in plain values.
+/// The arguments of minimize() for a recorded program, in plain values.
 struct TrainingSpec {
   ReplayedModel recorded;
   TrainerOptions options;
@@ -28,7 +28,7 @@ TrainingSpec training_spec(const Recorder& recorder, const nb::dict& spec);
 
 Env& engine_env();
 
-/// A program in training or use. The trainer is its own, or that of a fleet, which `owner` keeps.
+/// A program in training or use. The trainer is its own, or a fleet's, which `owner` keeps alive.
 class Training {
  public:
   Training(std::shared_ptr<void> owner, Trainer& trainer, std::vector<VarId> now, SlotLimits limits,
@@ -66,7 +66,7 @@ class FileData {
 
   /// For a program with this layout.
   Dataset& make(const BatchLayout& layout);
-  /// Of data in memory; without a layout yet.
+  /// For data in memory; no layout yet.
   InMemoryDataset& memory();
 
  private:
