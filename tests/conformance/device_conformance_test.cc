@@ -1,5 +1,5 @@
-// What every device kernel must satisfy: the op's own examples, run on a device, give what the
-// processor's kernel gives. A new kernel costs no test code.
+// The contract of every device kernel: on the op's own examples, a device gives the results of the
+// processor's kernel. A new kernel costs no test code.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ int test_device() {
   return 0;
 }
 
-/// A tensor's copy on the device, with more behind its end that must stay as it is.
+/// A tensor's copy on the device, followed by guard bytes that must not change.
 class There {
  public:
   There(device::Stream& stream, const Tensor& value, int fill) : stream_(stream), fill_(fill) {
@@ -33,7 +33,7 @@ class There {
 
   void set(const Tensor& value) { stream_.upload(tensor.data(), value.data(), value.bytes()); }
 
-  /// What is there now; checks what lies behind it.
+  /// Copies the tensor back and checks the guard bytes.
   Tensor back() {
     std::vector<char> all(tensor.bytes() + kGuard);
     stream_.download(all.data(), tensor.data(), all.size());

@@ -1,4 +1,4 @@
-// What holds for dynamic graphs whatever the op, tried on the examples that the ops carry.
+// The contract of dynamic graphs for every op, tried on the examples that the ops carry.
 #include <gtest/gtest.h>
 
 #include "argosy/graph/autograd.h"

@@ -1,5 +1,5 @@
-// Nobody relies on where rows are or on their being there at once: everything that uses tables runs
-// here on one whose rows are ready later, in any order, and move (later_table.h).
+// No user of tables relies on the place of rows or on their being ready at once: all of them run
+// here on a table whose rows are ready later, in any order, and move (later_table.h).
 #include "tests/conformance/later_table.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace argosy {
 namespace {
 
-/// In each of these tests somebody had to wait for rows.
+/// Expects that its test had to wait for rows.
 class Waits {
  public:
   Waits() = default;

@@ -24,8 +24,8 @@
 ///      that wait do so in any order.
 ///   2. Ready is not for ever: a ticket that was read or applied has to be asked for again, and so
 ///      has every other when rows are assigned, erased or loaded.
-///   3. Rows move in every call, and the floats that visit() shows are gone behind it.
-/// Who reads or applies a ticket that was not ready when it was last asked for is told so.
+///   3. Rows move in every call, and the floats that visit() shows are invalid after it.
+/// Reading or applying a ticket that was not ready when it was last asked for is an error.
 namespace argosy::ps::tables {
 
 /// Thread safety: full, by one lock.
@@ -57,7 +57,7 @@ class LaterTable final : public RowTable, private RowImages {
     return state.warm;
   }
 
-  /// How often somebody had to wait, for any table of the program.
+  /// How often a ticket was waited for, over all tables of the program.
   static std::atomic<uint64_t>& waits() {
     static std::atomic<uint64_t> waits = 0;
     return waits;
@@ -323,7 +323,7 @@ namespace argosy::ps {
 
 ARGOSY_COLLECT(tables, TablePlugin, tables_of_folder)
 
-/// Stands for that of ps/tables/plugins.cc in a program that includes this header, in one source.
+/// Replaces that of ps/tables/plugins.cc in a program that includes this header, in one source.
 std::vector<TablePlugin> builtin_tables() {
   std::vector<TablePlugin> all = tables_of_folder();
   all.push_back({"later", tables::later});

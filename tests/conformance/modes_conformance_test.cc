@@ -27,7 +27,7 @@ TEST_P(Modes, ApplyWhatIsCommittedExactlyOnce) { expect_sums(1); }
 
 TEST_P(Modes, GoOnInTheNextPassWhereTheLastEnded) { expect_sums(3); }
 
-/// What was read ahead and is not computed leaves nothing behind.
+/// Batches read ahead but not computed have no effect.
 TEST_P(Modes, GoOnBehindAPassThatEndedEarly) {
   job_.left_over = 3;
   expect_sums(2);

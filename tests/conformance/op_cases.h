@@ -165,7 +165,7 @@ inline Recorded record(Builder& g, const Case& c, std::span<const VarType> types
   }
   Recorded result{.out = g.apply_all(c.op->name, in, c.example.attrs), .loss = {}};
   if (!c.differentiable() || !is_float(result.out[0].type().dtype)) return result;
-  // Further results, such as a mask or running means, have no gradient; those of split have.
+  // Further results, such as a mask or running means, have no gradient; split's have.
   const size_t weighted = c.op->name == "split" ? result.out.size() : 1;
   for (size_t k = 0; k < weighted; ++k) {
     const Var part =

@@ -1,4 +1,4 @@
-// What every op must satisfy, tried on the examples it carries: a new op costs no test code.
+// The contract of every op, tried on the examples it carries: a new op costs no test code.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ void expect_same_results(const std::vector<Tensor>& expected, const std::vector<
     EXPECT_TRUE(same(expected[i], actual[i])) << "in result " << i << " (outputs, then gradients)";
 }
 
-/// What infer says against these types; empty if it accepts them.
+/// infer's error for these types; "" if it accepts them.
 std::string refusal(const Case& c, std::span<const VarType> types) {
   std::vector<VarType> out;
   try {
@@ -286,7 +286,7 @@ TEST_P(OpConformance, IndicesMayBeOfEitherWidth) {
 
 // ---- claims about each node, so that they hold for the ops of gradients too ----
 
-/// A tensor in memory filled with one byte, and some more of it behind the end.
+/// A tensor in memory filled with one byte, followed by guard bytes.
 class Guarded {
  public:
   Guarded(const VarType& type, int fill)

@@ -13,7 +13,7 @@
 #include "argosy/ps/row_sums.h"
 #include "argosy/ps/table_file.h"
 
-/// What a table should do, row by row and one call after the other, and short ways to call one.
+/// A reference model of tables, row by row and call by call, and short ways to call one.
 namespace argosy {
 
 using Keys = std::vector<Key>;
@@ -35,7 +35,7 @@ class TableModel {
   const Images& images(ps::Section section) const {
     return section == ps::Section::rows ? content_.rows : content_.counted;
   }
-  /// Of key number `i`, as read() gives it.
+  /// Weights of the i-th key, as read() gives them.
   Floats weights(const KeyColumns& list, size_t i, ps::Purpose purpose) const {
     const Key key = list.keys[i];
     Floats weights(recipe_.dim(), 0.0F);
@@ -94,7 +94,7 @@ class TableModel {
     return erase_old(content_.rows, 0);
   }
 
-  /// Of all rows and counted keys.
+  /// Images of all rows and counted keys.
   struct Content {
     Images rows = {}, counted = {};
     bool operator==(const Content&) const = default;
@@ -178,7 +178,7 @@ inline Floats read(ps::RowTable& table, const KeyColumns& list,
 }
 inline Floats read(ps::RowTable& table, const Keys& keys) { return read(table, KeyColumns{keys}); }
 
-/// Of keys that may come more than once.
+/// Applies gradients to keys, which may repeat.
 inline void apply(ps::RowTable& table, const KeyColumns& list, const Floats& grads, uint64_t step) {
   ps::Ticket ticket;
   ps::RowSums sums;

@@ -116,7 +116,7 @@ class Pair {
     model_.set_content(std::move(kept_->second));
     kept_.reset();
   }
-  /// With other shards. What was held is of the old one, and goes with it.
+  /// Moves to a table with other shards. Held tickets belong to the old one, so they are dropped.
   void go_on_in_another() {
     spec_.shards = size_t{1} << draws_.below(5);
     auto other = make_row_table(spec_);
@@ -136,8 +136,8 @@ class Pair {
   Held held_[4];
 };
 
-/// One thread's share of a table that several use: keys of its own, which it follows call by call,
-/// and keys that all add the same to, so that their sums do not depend on who comes first.
+/// One thread's share of a table that several use: private keys, which it models call by call, and
+/// keys to which all add the same amount, so that sums do not depend on the order.
 class Sharer {
  public:
   static constexpr Key kOwn = 1000, kShared = 40;
@@ -215,7 +215,7 @@ class Sharer {
   ps::RowTable& table_;
   Draws draws_;
   const Key first_;
-  TableModel model_;  // of its own keys
+  TableModel model_;  // of its private keys
   std::map<Key, uint32_t> pushed_;
   ps::Ticket tickets_[3];
 };

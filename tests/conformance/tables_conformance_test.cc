@@ -135,7 +135,7 @@ TEST_P(Tables, LoseNothingWhenThreadsPushTheSameRows) {
   EXPECT_EQ(peek(*table, keys), Floats(ones.size(), kThreads * kPushes));
 }
 
-/// By threads that each have a part, as those of a server.
+/// With a part for each thread, as in a server.
 TEST_P(Tables, AreCutIntoPartsThatThreadsWorkOnAtOnce) {
   constexpr size_t kParts = 3;
   const TableSpec sums = adding("");
@@ -223,7 +223,7 @@ TEST_P(Tables, AddUpKeysThatComeTwiceForOneStep) {
   EXPECT_EQ(saved(*a), saved(*b));
 }
 
-/// What was located before may be applied again and again, whatever has become of its rows.
+/// A located ticket may be applied repeatedly, even if its rows have changed in between.
 TEST_P(Tables, ApplyATicketAsItsKeysWhateverCameBetween) {
   for (const char* const entry : kEntries) {
     SCOPED_TRACE(entry);

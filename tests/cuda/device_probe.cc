@@ -1,5 +1,5 @@
-// Tries the device layer by itself: a loop, a sort and a product. Compiled by make cuda; says so
-// and succeeds where there is no device.
+// Tries the device layer alone: a loop, a sort and a product. Compiled by make cuda; without a
+// device it says so and succeeds.
 #include <cstdio>
 #include <vector>
 

@@ -71,7 +71,7 @@ std::string line_of(std::FILE* pipe) {
   return line;
 }
 
-/// What the debug information of this program says about functions of it.
+/// Looks functions of this program up in its debug information.
 std::map<void*, Function> look_up(const std::vector<void*>& functions) {
   Dl_info program = {};
   EXPECT_NE(::dladdr(functions.at(0), &program), 0);

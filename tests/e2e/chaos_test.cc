@@ -38,8 +38,8 @@ int from_env(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::stoi(text);
 }
 
-/// Every process writes lines, each first to its log and then to a file of its own. Servers end
-/// when all workers have.
+/// Every process writes lines, each first to its log and then to a file. Servers end when all
+/// workers have.
 constexpr const char* kScript = R"(
 me=worker$PADDLE_TRAINER_ID
 [ $TRAINING_ROLE = PSERVER ] && me=server$PADDLE_PORT
@@ -62,7 +62,7 @@ touch $me.done
 const std::string kConfig =
     argosy::e2e::small_job(3000, 4, "  sync_mode: async\n  epochs: 1\n  print_interval: 10\n");
 
-/// What happens to a job. `stopped` is for how long its victim is stopped before it is killed.
+/// The fault of a job. `stopped` is for how long its victim is stopped before it is killed.
 struct Plan {
   bool real;  // argosy train, not a script
   int servers, workers, restarts;
@@ -183,12 +183,12 @@ class Job {
     if (struck_.empty() || struck_ == "argosy-guard") return well;
     // It may have been the check before the job, which is refused then, or not yet be itself.
     if (!has_role_) return well || as_struck || outcome_.exit_code == kNothingStarted;
-    // Whoever is struck when all is done may have ended before.
+    // A victim struck when all is done may have ended before.
     if (complete()) return well || as_struck;
     return plan_.restarts > 0 ? well : as_struck;
   }
 
-  /// What processes have written is in their logs, and the first worker's was shown.
+  /// Every line that a process wrote is in its log, and the first worker's were shown.
   void check_logs(const std::string& context) const {
     std::string logs;
     const std::string log_dir = folder_.path() + "/log";

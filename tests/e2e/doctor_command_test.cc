@@ -40,7 +40,7 @@ hyper_parameters:
   fc_sizes: [8]
 )";
 
-/// Runs the tools of build/bin in a folder of its own, without proxies.
+/// Runs the tools of build/bin in a temporary folder, without proxies.
 class Doctor : public testing::Test {
  protected:
   Outcome run(const std::string& command) const {

@@ -32,13 +32,13 @@ struct Outcome {
   std::string output;
 };
 
-/// A program of build/bin in a folder of its own, with its output in memory. It is killed with
-/// this.
+/// A program of build/bin that runs in `folder`, with its output in memory. The destructor kills
+/// it.
 class Program {
  public:
   Program(const fs::path& folder, const std::string& variables, const std::string& command) {
     fs::create_directories(folder);
-    // What the test's own environment says about roles is not for its programs.
+    // Hide the test's own role variables from its programs.
     const std::string line = "cd '" + folder.string() +
                              "' && unset PADDLE_PSERVERS_IP_PORT_LIST PADDLE_PSERVERS "
                              "PADDLE_PSERVER_IPS PADDLE_INIT_PSERVERS TRAINING_ROLE POD_IP && exec "
@@ -104,7 +104,7 @@ uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-/// The number behind the last occurrence of `label`, or -1.
+/// The number after the last occurrence of `label`, or -1.
 double number_after(const std::string& output, const std::string& label) {
   const auto at = output.rfind(label);
   return at == std::string::npos ? -1 : std::stod(output.substr(at + label.size()));
@@ -132,7 +132,7 @@ TEST_P(CtrPs, LearnsWithTwoServersAndTwoWorkersAndSaves) {
   const Outcome job =
       run("fleetrun --server_num=2 --worker_num=2 '" ARGOSY_BIN_DIR "'/ctr_ps" + flags);
   EXPECT_EQ(job.exit_code, 0) << job.output;
-  // Of epochs; lines of progress are of batches.
+  // The epoch's AUC: progress lines show that of batches.
   EXPECT_GT(number_after(content(folder() / "log/workerlog.0"), "auc "), 0.58) << job.output;
   EXPECT_NE(job.output.find("8000 instances"), std::string::npos) << job.output;
   EXPECT_TRUE(fs::exists(folder() / "ctr_ps.model/persistables.argosy"));

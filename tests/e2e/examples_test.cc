@@ -17,7 +17,7 @@ struct Outcome {
   std::string output;
 };
 
-/// Runs a program of build/bin in a folder of its own, where it may leave files.
+/// Runs a program of build/bin in `folder`, where it may leave files.
 Outcome run(const std::string& command, const std::filesystem::path& folder) {
   const std::string line =
       "cd '" + folder.string() + "' && '" ARGOSY_BIN_DIR "'/" + command + " 2>&1";
@@ -39,7 +39,7 @@ std::string losses(const std::string& output) {
   return found;
 }
 
-/// The number behind the last occurrence of `label`, or -1.
+/// The number after the last occurrence of `label`, or -1.
 double number_after(const std::string& output, const std::string& label) {
   const auto at = output.rfind(label);
   return at == std::string::npos ? -1 : std::stod(output.substr(at + label.size()));

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using namespace argosy::launched;
 using Variables = std::map<std::string, std::string>;
 
-/// What a process with these variables takes itself for.
+/// The role that a process with these variables takes.
 std::string role_of(const Variables& variables) {
   const auto get = [&](std::string_view name) -> std::optional<std::string> {
     const auto found = variables.find(std::string(name));
@@ -68,7 +68,7 @@ class Fleetrun : public testing::Test {
     return found;
   }
 
-  /// What scripts use: who they are, waiting for a file, staying with a child of their own.
+  /// Shell functions for scripts: their name, waiting for a file, staying with a child process.
   static constexpr const char* kFunctions = R"(
 if [ $TRAINING_ROLE = PSERVER ]; then me=server; else me=worker$PADDLE_TRAINER_ID; fi
 await() { until [ -e "$1" ]; do sleep 0.01; done; }

@@ -12,8 +12,8 @@
 
 namespace argosy::launched {
 
-/// Machines of a network of their own, 10.0.0.1 and so on: network namespaces around a switch,
-/// which is a bridge in one more of them. Nothing of it is seen outside; it goes with this.
+/// Machines of a private network, 10.0.0.1 and so on: network namespaces around a switch, which is
+/// a bridge in one more of them. Nothing of it is visible outside; the destructor removes it.
 class Hosts {
  public:
   explicit Hosts(int count) : count_(count) {
@@ -42,9 +42,9 @@ class Hosts {
   }
 
   static std::string address(int host) { return fmt::format("10.0.0.{}", host + 1); }
-  /// What stands before a command that is to run there.
+  /// Command prefix to run on a host.
   std::string on(int host) const { return "ip netns exec " + name(host); }
-  /// As if somebody pulled the plug: nothing is said to either side.
+  /// Like pulling the plug: neither side is told.
   void cut(int host) const {
     must(fmt::format("ip -n {} link set port{} down", switch_name(), host));
   }

@@ -7,7 +7,7 @@
 /// Every launch line of the documents that argosy answers to, and a script for them to run.
 namespace argosy::e2e {
 
-/// A line as it is printed, with the placeholders filled in.
+/// A launch line as printed, with the placeholders filled in.
 struct LaunchLine {
   std::string name, flags;
   std::string cards = {};               // CUDA_VISIBLE_DEVICES

@@ -37,7 +37,7 @@ Outcome shell(const std::string& line) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
-/// Of processes of one kind, what differs from the one before; programs without their folders.
+/// Each process as its difference from the previous one of its kind; programs without folders.
 std::string shortened(const std::string& plan) {
   std::istringstream in(plan);
   std::map<std::string, std::map<std::string, std::string>> seen;

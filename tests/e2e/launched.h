@@ -16,7 +16,7 @@
 
 #include "argosy/world/test_processes.h"
 
-/// What tests that run fleetrun itself share.
+/// Shared by tests that run fleetrun itself.
 namespace argosy::launched {
 
 using Clock = std::chrono::steady_clock;
@@ -64,11 +64,11 @@ struct Outcome {
   int signal = 0;  // that ended it
 };
 
-/// A fleetrun that runs in a folder of its own. It is killed with this.
+/// A fleetrun that runs in `folder`. The destructor kills it.
 class Launch {
  public:
-  /// `marker` is a variable in the environment of all that it starts; `before` stands before the
-  /// program on the line of a shell, after `exec`.
+  /// `marker` is a variable in the environment of all that it starts; `before` comes before the
+  /// program on the shell's line, after `exec`.
   Launch(const std::filesystem::path& folder, const std::string& marker,
          const std::string& arguments, const std::string& before = "") {
     const std::string line = "cd '" + folder.string() + "' && export " + marked(marker) +

@@ -1,5 +1,5 @@
-// fleetrun on several machines, each a network namespace with an address of its own: real trainings
-// and small scripts; machines that are late, missing or cut off, and processes that are killed.
+// fleetrun on several machines, each a network namespace with its own address: real trainings and
+// small scripts; machines that are late, missing or cut off, and processes that are killed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ const std::string kConfig = argosy::e2e::small_job(8000, 6, R"(  test_data_dir: 
   use_auc: True
 )");
 
-/// The data stop in the middle, so that the job goes on until something happens to it.
+/// The data stop in the middle, so the job runs until something happens to it.
 constexpr const char* kEndless =
     " -o runner.epochs=1 'runner.pipe_command=head -n 600; sleep 1000'";
 
@@ -249,7 +249,7 @@ TEST_F(ManyHosts, WithoutTheFirstTheOthersSayWhere) {
                  "did not come");
 }
 
-/// Which of the three is cut off.
+/// The parameter: which of the three is cut off.
 class ManyHostsCut : public ManyHosts, public testing::WithParamInterface<int> {};
 
 TEST_P(ManyHostsCut, IsNoticedByAllWhenItIsSilent) {
@@ -260,7 +260,7 @@ TEST_P(ManyHostsCut, IsNoticedByAllWhenItIsSilent) {
     await(
         [&] {
           const std::string said = launches[static_cast<size_t>(host)]->errors();
-          // Who is neither the first nor cut off hears it from the first, if that is not cut off.
+          // The first tells the hosts that are not cut off, unless it is cut off itself.
           return said.find("nothing is heard of the launcher at ") != npos;
         },
         "what host " + std::to_string(host) + " says", kExplained);
@@ -281,7 +281,7 @@ TEST_P(ManyHostsCut, IsNoticedByAllWhenItIsSilent) {
 INSTANTIATE_TEST_SUITE_P(Hosts, ManyHostsCut, testing::Values(0, 2),
                          [](const auto& info) { return "Host" + std::to_string(info.param); });
 
-/// Which of the three is cut off for some seconds.
+/// The parameter: which of the three is cut off for some seconds.
 class ManyHostsCutForAWhile : public ManyHosts, public testing::WithParamInterface<int> {};
 
 TEST_P(ManyHostsCutForAWhile, GoOn) {
@@ -367,7 +367,7 @@ TEST_P(ManyHostsLines, Runs) {
 INSTANTIATE_TEST_SUITE_P(Seeds, ManyHostsLines, testing::ValuesIn(lines_of_two_hosts()),
                          [](const auto& line) { return line.param.name; });
 
-/// What is killed, and what all launchers but a killed one say of it.
+/// The process killed, and how all launchers but a killed one report it.
 struct Victim {
   const char* name;
   int host;

@@ -1,4 +1,4 @@
-// Nothing outlives its job, however that ends: programs that run pipe commands, killed for real.
+// No process outlives its job, however that ends: programs that run pipe commands, killed for real.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -59,7 +59,7 @@ TEST_F(PsJob, ResumesWithOtherNumbersOfServersAndWorkers) {
   EXPECT_NE(third.output.find("resume from m/1"), std::string::npos) << third.output;
   EXPECT_NEAR(inferred("runner.model_save_path=m"), alone, kNear);
   EXPECT_EQ(inferred("runner.model_save_path=m runner.epochs=1"), first);
-  // What servers have saved a process without any goes on with.
+  // A process without servers resumes from the servers' save.
   const Outcome alone_again =
       run(train("runner.model_save_path=m runner.epochs=4 "
                 "runner.resume=True"));

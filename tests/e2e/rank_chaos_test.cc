@@ -24,7 +24,7 @@ namespace {
 constexpr auto kNamedWithin = 10s;
 constexpr auto npos = std::string::npos;
 
-/// Passes of 50 ms, each of which ends with a save; the job does not end by itself.
+/// Passes of 50 ms, each of which ends with a save; the job never ends unaided.
 const std::string kEndless = small_job(
     6000, 4, "  epochs: 100000\n  print_interval: 5\n  use_auc: True\n  test_data_dir: test\n");
 

@@ -1,4 +1,4 @@
-// Ranks on several machines, each a network namespace with an address of its own.
+// Ranks on several machines, each a network namespace with its own address.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using namespace argosy::launched;
 constexpr auto kNamedWithin = 10s, kDeadWithin = 45s;
 constexpr auto npos = std::string::npos;
 
-/// Where ranks run, and how data travel between them.
+/// The hosts of ranks, and the backend between them.
 struct Placement {
   int hosts, each;
   std::string backend;
@@ -69,7 +69,7 @@ class RankHosts : public testing::Test {
                           hosts_->on(host)));
     return launches;
   }
-  /// What training has saved, file by file.
+  /// The saved model, file by file.
   std::string saved(const std::string& model) const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path() + "/" + model))

@@ -1,5 +1,5 @@
-// Processes of a job that are killed with SIGKILL and started again, as a launcher does it: the job
-// goes on to a right end, or ends at once and says why.
+// Processes of a job are killed with SIGKILL and restarted, as by a launcher: the job ends well, or
+// ends at once and says why.
 #include "tests/e2e/test_jobs.h"
 
 namespace argosy::e2e {
@@ -13,8 +13,8 @@ std::string is_worker(int index) {
   return "[ \"$PADDLE_TRAINER_ID\" = " + std::to_string(index) + " ]";
 }
 
-/// Where the conditions of the shell hold, the data stop behind 20 batches of a file until there is
-/// a file `go`.
+/// If the shell's conditions hold, the data stop after 20 batches of a file until there is a file
+/// `go`.
 std::string stops(const std::string& conditions, const std::string& go = "go") {
   return "'runner.pipe_command=if " + conditions + "; then head -n 1000; until [ -e " + go +
          " ]; do sleep 0.02; done; fi; cat' ";
@@ -148,7 +148,7 @@ TEST_F(Restart, TheFirstWorkerIsKilledTwiceAndStillSavesAndTests) {
   expect_learned();
 }
 
-/// The line comes just before the save: it is killed in it or, if that was quick, behind it.
+/// The line comes just before the save: it is killed during it or, if that was quick, after it.
 TEST_F(Restart, TheFirstWorkerIsKilledWhileItSaves) {
   start(2, 1, settings("sync"));
   for (int epoch = 0; epoch < 2; ++epoch) {
@@ -233,7 +233,7 @@ TEST_F(Restart, TheFirstServerThenAWorkerAreKilled) {
   expect_learned();
 }
 
-/// What lies there of an earlier job does not count.
+/// A save of an earlier job in the same folder does not count.
 TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
   ASSERT_EQ(launch(1, 1, "runner.model_save_path=m runner.epochs=1").exit_code, 0);
   ASSERT_TRUE(fs::exists(folder_ / "m/0/persistables.argosy"));
@@ -251,7 +251,7 @@ TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
   EXPECT_EQ(server(0).wait(), 0) << server(0).output();
 }
 
-/// The same under the launcher, which starts them again itself.
+/// As above, under the launcher, which restarts them itself.
 class LauncherRestarts : public Restart {
  protected:
   void launch_again(const std::string& command) {

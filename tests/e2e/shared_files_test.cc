@@ -29,7 +29,7 @@ TEST_P(SharedFilesJob, QuickWorkersTakeFilesOfSlowOnes) {
 INSTANTIATE_TEST_SUITE_P(Modes, SharedFilesJob, testing::Values("async", "half_async", "geo"),
                          [](const auto& info) { return std::string(info.param); });
 
-/// Whoever is quick: runs of sync steps are to repeat themselves.
+/// However fast they are: runs of sync steps should be repeatable.
 TEST_F(PsJob, WorkersOfSyncStepsKeepToTheirShares) {
   const Outcome job = launch(1, 2,
                              "'runner.pipe_command=if [ $PADDLE_TRAINER_ID = 1 ]; then sleep 0.3; "

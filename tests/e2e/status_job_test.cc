@@ -142,7 +142,7 @@ class StatusJob : public testing::Test {
     }
   }
 
-  /// What a launcher does all the time.
+  /// One round of a launcher's loop.
   void look_after() {
     std::array<char, 4096> block;
     for (ssize_t n = 0; (n = ::read(pipe_[0], block.data(), block.size())) > 0;)

@@ -6,7 +6,7 @@
 namespace argosy::e2e {
 namespace {
 
-/// Worker 1 stops itself behind 20 batches of its first file; the others' data stop in the second
+/// Worker 1 stops itself after 20 batches of its first file; the others' data stop in the second
 /// epoch until there is a file `go`.
 const std::string kStops =
     "'runner.pipe_command=case $PADDLE_TRAINER_ID in "
@@ -78,7 +78,7 @@ TEST_F(Stopped, AWorkerThatNeverGoesOnIsNamedAndTheOthersTrainItsFiles) {
   EXPECT_EQ(instances(1), std::vector<int>(3, kRows));
 }
 
-/// What a worker keeps in memory nobody else can train.
+/// Files in a worker's memory cannot be trained by others.
 TEST_F(Stopped, AWorkerThatNeverGoesOnIsNamedWithTheFilesItHasInMemory) {
   write("go", "");
   start("runner.sync_mode=async runner.reader_type=InmemoryDataset");

@@ -123,7 +123,7 @@ class Accuracy : public testing::TestWithParam<Case> {
     return trained(own, kRanks * kBatch, {});
   }
 
-  /// Of each rank.
+  /// The result of each rank.
   std::vector<Reached> together() const {
     const TestFolder folder;
     comm::TestRanks test(kRanks);

@@ -188,7 +188,7 @@ class PlainJob {
     sockets_.resize(static_cast<size_t>(servers));
   }
 
-  /// Of the job, for the processes that are started from now on; "": the default.
+  /// The job's id, for processes started from now on; "": the default.
   std::string id = {};
 
   std::string address(size_t server = 0) const { return sockets_[server].address(); }

@@ -55,7 +55,7 @@ struct Scratch {
   }
 };
 
-/// Starts `sh -c line` in a process group of its own, with stdout into a pipe.
+/// Starts `sh -c line` in a new process group, with stdout into a pipe.
 pid_t start(const std::string& line, int& output, int errors) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
@@ -68,7 +68,7 @@ pid_t start(const std::string& line, int& output, int errors) {
     ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     ::_exit(127);
   }
-  ::setpgid(child, child);  // whoever comes first
+  ::setpgid(child, child);  // both processes do; either may be first
   ::close(ends[1]);
   output = ends[0];
   return child;
@@ -118,7 +118,7 @@ std::string last_match(const std::string& text, const std::string& pattern) {
   return found.empty() ? "nothing like " + pattern : found.back();
 }
 
-/// What follows "test: " or "epoch: N done, ": losses and AUCs, to the last digit printed.
+/// The figures after "test: " or "epoch: N done, ": losses and AUCs, to the last digit printed.
 const std::string kFigures = "(loss: [0-9.]+, auc: [0-9.]+, batch_auc: [0-9.]+), ";
 
 constexpr const char* kConfig = R"(model: dnn
@@ -165,7 +165,7 @@ class TrainYaml : public testing::Test {
     return run("argosy infer -m config.yaml -o " + settings, folder_);
   }
 
-  /// The files of a save, and which of them differ from those of another: none, if "".
+  /// The files of a save; difference() names those that differ from another save's, "" if none.
   std::map<std::string, std::string> files(const std::string& save) const {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_ / save))
@@ -181,8 +181,8 @@ class TrainYaml : public testing::Test {
     return names;
   }
 
-  /// A run with the first settings is killed, one with the others goes on and must end as the one
-  /// that was not killed did.
+  /// A run with the first settings is killed, one with the others resumes it and must end exactly
+  /// like the uninterrupted one.
   void expect_exact_resume(const std::string& whole, const std::string& kill_at,
                            const std::string& before, const std::string& after) const {
     fs::remove_all(folder_ / "killed");

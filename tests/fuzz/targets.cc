@@ -29,7 +29,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 std::string string_of(std::span<const std::byte> bytes) { return std::string(text_of(bytes)); }
 
-/// One file in memory, whatever its name.
+/// A single file in memory, under any name.
 class MemoryEnv final : public Env {
  public:
   explicit MemoryEnv(std::span<const std::byte> bytes = {})
@@ -138,7 +138,7 @@ Target parser_target(const std::string& name) {
           seeds_for(name)};
 }
 
-/// The bytes as they are, and with a checksum that fits them: behind it lies most of a reader.
+/// The bytes unchanged, then with a matching checksum, without which readers stop early.
 void also_with_checksum(std::span<const std::byte> bytes,
                         const std::function<void(std::span<const std::byte>)>& run) {
   run(bytes);

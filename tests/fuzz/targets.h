@@ -9,8 +9,8 @@
 
 namespace argosy::fuzz {
 
-/// Something that reads bytes it cannot trust. Whatever they are, it must end with a result or an
-/// argosy::Error: no crash, no other exception, no undefined behaviour, no endless loop.
+/// A reader of untrusted bytes. For any input it must end with a result or an argosy::Error: no
+/// crash, no other exception, no undefined behaviour, no endless loop.
 struct Target {
   std::function<void(std::span<const std::byte> bytes)> run;
   std::vector<std::string> seeds;  // inputs to start from
