@@ -55,7 +55,7 @@ struct Limits {
 std::string wanted_integer(const Limits& limits);
 std::string wanted_real(const Limits& limits);
 
-// Each throws ConfigError that says what was expected and what was found.
+// Each throws ConfigError with the expected and the actual value.
 bool read_flag(const Setting& setting);
 int64_t read_integer(const Setting& setting, const Limits& limits = {});
 double read_real(const Setting& setting, const Limits& limits = {});

@@ -12,9 +12,9 @@
 
 namespace argosy {
 
-/// A std::jthread that also runs in a simulation: what a thread of a simulation starts is one of
-/// its threads, and must end before the simulation does. `name` says in the simulation's reports
-/// who waits.
+/// A std::jthread that also runs in a simulation: a thread started by a simulated thread is
+/// simulated too, and must end before the simulation does. `name` identifies it in the simulation's
+/// reports.
 class Thread {
  public:
   Thread() = default;

@@ -20,8 +20,8 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   size_t threads() const { return helpers_.size() + 1; }
-  /// Calls job(i, thread) for each i below n, each once, and returns when all are done. Throws what
-  /// a job threw; the jobs that had not begun by then are left out.
+  /// Calls job(i, thread) once for each i below n, and returns when all are done. Rethrows a job's
+  /// exception; jobs that had not begun by then are left out.
   void run(size_t n, FunctionRef<void(size_t job, size_t thread)> job);
 
  private:

@@ -44,7 +44,7 @@ struct Runner {
   std::vector<std::string> save_inference_feed_varnames = {}, save_inference_fetch_varnames = {};
 };
 
-/// The keys of `hyper_parameters.optimizer:` as they stand; Config::optimizer is what they mean.
+/// The keys of `hyper_parameters.optimizer:` as written; Config::optimizer has their meaning.
 struct OptimizerKeys {
   std::string rule = "Adam";  // class
   std::string learning_rate = "0.001", strategy = {}, regularizer = {}, clip = {};

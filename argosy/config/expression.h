@@ -18,7 +18,7 @@ struct Expression {
   std::vector<Expression> items = {};  // of a list; arguments of a call
   int column = 0;                      // in the line of the file, from 1
   std::string key = {};                // of an argument written as key=value
-  int key_column = 0;                  // where the argument starts, with its key
+  int key_column = 0;                  // start of the argument, its key included
 };
 
 /// Throws ConfigError "FILE:LINE:COLUMN: ...", saying what was expected.

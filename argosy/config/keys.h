@@ -13,8 +13,8 @@
 
 namespace argosy {
 
-/// One key of a section: where its value goes, what it may be and what it means. The parser, its
-/// messages and the tables of docs/reference/config.md all come from lists of these.
+/// One key of a section: its destination, its values and its meaning. The parser, its messages and
+/// the tables of docs/reference/config.md all come from lists of these.
 template <class T>
 struct ConfigKey {
   using Field =

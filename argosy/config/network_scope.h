@@ -74,7 +74,7 @@ class CallSite {
   /// Every argument with a name as an attribute of an op.
   Attrs attributes(const OpDef& op);
 
-  /// Throws for the first argument that nobody asked for.
+  /// Throws for the first argument that was not asked for.
   void expect_no_others() const;
 
  private:

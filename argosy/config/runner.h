@@ -14,9 +14,9 @@ namespace argosy {
 
 /// Result of a training run.
 struct TrainResult {
-  int epochs = 0;             // that were run now; 0: there was nothing left to do
+  int epochs = 0;             // run now; 0: all were done already
   std::vector<Metric> train;  // of the last epoch
-  std::vector<Metric> test;   // after it; empty where there is no test data
+  std::vector<Metric> test;   // after it; empty without test data
   double examples_per_second = 0;
 };
 
@@ -31,7 +31,7 @@ TrainerOptions trainer_options(const Config& config, const ModelSetup& setup);
 TrainResult run_train(Env& env, const Config& config, std::FILE* log);
 
 /// Loads the saves of epochs infer_start_epoch up to infer_end_epoch and evaluates each on the test
-/// data; what comes back is the last one's.
+/// data; returns the last one's metrics.
 std::vector<Metric> run_infer(Env& env, const Config& config, std::FILE* log);
 
 /// Everything that can be known before a run: the model is built, the data are found and the

@@ -23,7 +23,7 @@ struct Origin {
   uint64_t line = 0;
 };
 
-/// Side columns of a key set, by key; empty where nobody asks for them.
+/// Side columns of a key set, by key; empty if no table wants them.
 struct KeyColumns {
   std::vector<uint32_t> counts;      // occurrences in the batch
   std::vector<float> shows, clicks;  // summed over them
@@ -38,7 +38,7 @@ struct Batch {
   // From the reader:
   size_t size = 0;                      // instances
   std::vector<std::vector<Key>> keys;   // by key set of the layout: each key once
-  std::vector<KeyColumns> key_columns;  // by key set; none where no table asks for any
+  std::vector<KeyColumns> key_columns;  // by key set; none if no table wants any
   std::vector<FileMark> marks;          // of every file that it took lines from
   std::vector<Origin> origins;          // of each instance, in an audit only
 
@@ -49,7 +49,7 @@ struct Batch {
   Trained trained;        // with this batch
   bool replayed = false;  // an earlier process of this worker has pushed it
 
-  /// Exchanges what readers fill, and leaves the rest where it is.
+  /// Swaps the fields that readers fill, and leaves the rest.
   void swap_content(Batch& reader);
 };
 

@@ -9,13 +9,13 @@
 
 namespace argosy {
 
-/// Makes feeds and unique keys of parsed instances: every id is looked at once here, and from then
-/// on is the number of a row. Keys stand in the order in which their slots and instances first use
-/// them. Thread safety: none, one per reading thread.
+/// Makes feeds and unique keys of parsed instances: every id is looked up once here, and from then
+/// on is a row number. Keys are in order of first use by slots and instances. Thread safety: none,
+/// one per reading thread.
 class Batcher {
  public:
-  /// Throws ConfigError where the slots do not give what the layout asks for, naming the slot and
-  /// the nearest that exists.
+  /// Throws ConfigError naming a slot that the layout needs and the slots do not have, and the
+  /// nearest that exists.
   Batcher(BatchLayout layout, std::span<const SlotSpec> slots);
 
   /// All rows of the columns, which have the slots of the constructor. Uses the batch's memory

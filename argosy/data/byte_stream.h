@@ -12,7 +12,7 @@
 
 namespace argosy {
 
-/// Bytes that arrive one after the other: a file, what is packed in one, what a program writes.
+/// A stream of bytes: a file, its unpacked content, a program's output.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
@@ -23,9 +23,9 @@ class ByteStream {
 };
 
 /// A file, unpacked if its content (not its name) is gzip, of one or more members, or zstd. Throws
-/// IoError where it cannot be read, or is a folder; read() throws DataError with the file's offset
-/// where the packed bytes are damaged or cut off.
-/// A FIFO that nobody writes to is spoken of, and waited for until the token is stopped.
+/// IoError if it cannot be read, or is a folder; read() throws DataError with the file's offset if
+/// the packed bytes are damaged or truncated. A FIFO without a writer is reported, and waited for
+/// until the token is stopped.
 std::unique_ptr<ByteStream> open_file(const std::string& path, const SourceOptions& options = {},
                                       const std::stop_token& stop = {});
 
@@ -40,9 +40,9 @@ std::vector<std::byte> read_all(ByteStream& stream);
 /// A file that is open, closed in children.
 struct OpenFile {
   Descriptor fd;
-  bool plain;  // else it may have nothing to read yet, and is not waited for
+  bool plain;  // else it may have no data yet, and is not waited for
 };
-/// Throws IoError for what is no readable file.
+/// Throws IoError if it is no readable file.
 OpenFile open_for_reading(const std::string& path);
 
 }  // namespace argosy

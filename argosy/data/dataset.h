@@ -35,13 +35,13 @@ class Dataset {
   virtual uint64_t most_passes() const { return 1; }
   /// After the batches that next() has given.
   virtual DataPosition position() const = 0;
-  /// Batches of one epoch, where that is known.
+  /// Batches of one epoch, if known.
   virtual std::optional<uint64_t> batches() const { return std::nullopt; }
-  /// After an epoch, one line each about what a user should know: bad lines skipped, an audit.
+  /// After an epoch, remarks for the user, one per line: bad lines skipped, an audit.
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-/// One of `count` equal parts; all of it where there is one.
+/// One of `count` equal parts; the whole if `count` is 1.
 struct Share {
   size_t index = 0, count = 1;
 };

@@ -20,7 +20,7 @@ class DatasetDescription {
   void set_thread(size_t threads) { options_.threads = threads; }
   void set_filelist(std::vector<std::string> files) { options_.files = std::move(files); }
 
-  /// For a program with this layout; throws ConfigError for what was not set or does not fit.
+  /// For a program with this layout; throws ConfigError if a setting is missing or does not fit.
   std::unique_ptr<Dataset> make(const BatchLayout& layout) const;
 
  private:

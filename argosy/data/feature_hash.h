@@ -18,7 +18,7 @@ class FeatureHash {
   uint64_t id_of(std::string_view text) const;
 
   std::string prefix_;
-  uint64_t prefix_word_ = 0;  // its bytes, where there are less than eight
+  uint64_t prefix_word_ = 0;  // its bytes, if fewer than eight
   uint64_t table_size_, empty_id_;
 };
 

@@ -26,7 +26,7 @@ class FeedBatcher {
   /// Ids of a slot that are `limits` of it and above are refused.
   explicit FeedBatcher(BatchLayout layout, SlotLimits limits = {});
 
-  /// Replaces what the fill before has put into the batch. Throws ConfigError naming what is
+  /// Replaces what the previous fill put into the batch. Throws ConfigError naming a feed that is
   /// missing or does not fit, DataError for an id beyond its limit.
   void fill(const FedByName& feeds, Batch& batch);
 
@@ -40,7 +40,7 @@ class FeedBatcher {
   std::vector<std::string> slots_;
   std::optional<Batcher> batcher_;  // these two for slots of the widths that came last
   std::optional<Columns> columns_;
-  std::vector<std::string> fed_;  // what the fill before has put into the batch
+  std::vector<std::string> fed_;  // feeds that the previous fill put into the batch
 };
 
 }  // namespace argosy

@@ -22,8 +22,8 @@ class SharedFiles {
 
   virtual ~SharedFiles() = default;
   virtual void begin_epoch() = 0;
-  /// Number of the next file for one of the reading lanes of this process, which ask at the same
-  /// time; nothing: none is left for it in this pass.
+  /// Number of the next file for a reading lane of this process; lanes call it concurrently.
+  /// Absent: none is left for it in this pass.
   virtual std::optional<uint32_t> take(uint32_t lane, uint32_t lanes) = 0;
   // As in Dataset:
   virtual bool begin_next_pass() = 0;
@@ -43,7 +43,7 @@ struct FileOptions {
   bool drop_last = false;
   double max_bad_ratio = 0.01;
   bool audit = false;  // check that each instance is delivered once
-  /// QueueDataset: who says which of the files this process reads; null: all of them.
+  /// QueueDataset: decides which files this process reads; null: all of them.
   std::shared_ptr<SharedFiles> shared = {};
 };
 
@@ -132,7 +132,7 @@ class InMemoryDataset final : public Dataset {
   uint64_t delivered_ GUARDED_BY(mutex_) = 0;
   Audit audit_ GUARDED_BY(mutex_);
   std::string audit_note_ GUARDED_BY(mutex_);
-  std::unique_ptr<Prefetch> prefetch_;  // its threads use what is above
+  std::unique_ptr<Prefetch> prefetch_;  // its threads use the members above
   Thread preload_;                      // last, as it uses the rest
 };
 

@@ -9,8 +9,8 @@
 
 namespace argosy {
 
-/// The parser of the options. Throws ConfigError for options that make no sense, and for slots that
-/// do not give what the layout asks for.
+/// The parser of the options. Throws ConfigError for inconsistent options, and for slots that do
+/// not match the layout.
 std::unique_ptr<Parser> make_fitting_parser(const BatchLayout& layout, const FileOptions& options);
 
 /// Reads files one after the other: what one reading thread does.
@@ -21,7 +21,7 @@ class FileLane {
     std::string path;
     uint64_t skip = 0;  // lines that are done with
   };
-  /// One file after the other, nothing at the end; it is asked by the thread that reads.
+  /// One file after another, then absent; called by the reading thread.
   using NextFile = std::function<std::optional<File>()>;
   FileLane(NextFile next, const FileOptions& options, const Parser& parser);
 

@@ -5,9 +5,8 @@
 
 namespace argosy {
 
-/// Fills the side columns of a batch whose keys and indices are there, and whose feeds have the
-/// inputs that the layout names. Throws ConfigError for one that is missing or does not have one
-/// number for each instance.
+/// Fills the side columns of a batch with keys, indices and the feeds that the layout names. Throws
+/// ConfigError for a feed that is missing or does not have one number per instance.
 void fill_key_columns(const BatchLayout& layout, Batch& batch);
 
 }  // namespace argosy

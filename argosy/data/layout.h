@@ -20,8 +20,8 @@ struct ColumnFeed {
 
 /// An input that says which row of a batch's unique keys each id of some slots has.
 struct IndexFeed {
-  std::string index;         // i32[batch, slots], or flat where there are offsets
-  std::string offsets = {};  // i32[batch * slots + 1]: where the ids of each (instance, slot) start
+  std::string index;         // i32[batch, slots], or flat with offsets
+  std::string offsets = {};  // i32[batch * slots + 1]: start of the ids of each (instance, slot)
   std::vector<std::string> slots;
   size_t key_set = 0;                    // of the batch
   std::optional<uint64_t> padding = {};  // this id has no key; its index is -1

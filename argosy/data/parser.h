@@ -23,8 +23,8 @@ class Parser {
   const std::vector<SlotSpec>& slots() const { return slots_; }
   /// Lines at the start of each file that hold no instance.
   virtual size_t header_lines() const { return 0; }
-  /// Adds the instance of a line to columns of slots(). For a bad line it adds nothing and gives
-  /// the reason: which slot, at which byte, what was expected and what was found.
+  /// Adds the instance of a line to columns of slots(). For a bad line it adds nothing and returns
+  /// the reason: the slot, the byte, what was expected and what was found.
   std::optional<std::string> parse(std::string_view line, Columns& out) const {
     auto reason = add_instance(line, out);
     if (!reason) return out.commit();

@@ -32,11 +32,11 @@ std::unique_ptr<ByteStream> open_pipe(const std::string& path, const PipeOptions
                                       const SourceOptions& source = {},
                                       const std::stop_token& stop = {});
 
-/// Pipes of one file after another; the child of the next file starts when the one before is
+/// Pipes of one file after another; the child of the next file starts when the previous pipe is
 /// handed out. For one thread.
 class PipedFiles {
  public:
-  /// next_path gives one file after another and nothing at the end.
+  /// next_path returns one file after another, then nothing.
   PipedFiles(std::function<std::optional<std::string>()> next_path, PipeOptions options,
              SourceOptions source = {}, std::stop_token stop = {});
   /// Null at the end.

@@ -16,19 +16,19 @@ namespace argosy {
 /// are taken from the producers in turn, so their order does not depend on the producers' speed.
 class Prefetch {
  public:
-  /// Fills a batch; false at the end. The token says that nobody wants more: a producer that waits
-  /// for something outside watches it.
+  /// Fills a batch; false at the end. The token is stopped when no more batches are wanted: a
+  /// producer that waits for an outside source watches it.
   using Produce = std::function<bool(Batch& out, const std::stop_token& stop)>;
 
-  /// `first`: the producer whose turn it is to begin.
+  /// `first`: the producer to begin with.
   Prefetch(std::vector<Produce> producers, size_t depth, size_t first = 0);
   /// Stops the producers and waits for them.
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next batch's content, in exchange for what `out` held; false at the end. Throws what the
-  /// producer whose turn it is threw. Any thread.
+  /// The next batch's content, in exchange for that of `out`; false at the end. Rethrows the
+  /// exception of the producer whose turn it is. Any thread.
   bool next(Batch& out);
 
  private:

@@ -148,7 +148,7 @@ class Scanner {
     return is_digit(next) || next == '.' || (next | 0x20) == 'e';
   }
 
-  /// A number and where it ends: null where there is none.
+  /// A number and its end; null if there is none.
   template <class T>
   struct Read {
     T value = 0;

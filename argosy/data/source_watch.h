@@ -13,16 +13,16 @@
 
 namespace argosy {
 
-/// About a source that gives nothing.
+/// News of a silent source.
 struct SourceNews {
   std::string source;  // "train/part-0 through 'sort -u'"
   std::string line;    // for people; "": there is none
-  std::string note;    // what is wrong with it; "": it gives something again, or is done with
+  std::string note;    // the trouble; "": it gives data again, or is finished
 };
 
-/// How a source that gives nothing is waited for.
+/// How to wait for a silent source.
 struct SourceOptions {
-  std::chrono::milliseconds patience{5000};  // a longer silence is spoken of, again and again
+  std::chrono::milliseconds patience{5000};  // longer silences are reported, repeatedly
   /// A pipe command has ended and something else holds its output open: after so long without
   /// data that is the end of the file.
   std::chrono::milliseconds held{10000};
@@ -32,7 +32,7 @@ struct SourceOptions {
   std::function<void(const SourceNews&)> log = {};
 };
 
-/// Waits for one source, and speaks of it while it gives nothing. For one thread.
+/// Waits for one source, and reports it while it is silent. For one thread.
 class SourceWatch {
  public:
   SourceWatch(std::string source, SourceOptions options, const std::stop_token& stop);
@@ -44,9 +44,8 @@ class SourceWatch {
   const SourceOptions& options() const { return options_; }
 
   static constexpr std::chrono::milliseconds kMoment{1000};
-  /// Waits until one of the descriptors can be read, for a moment at most; whether one can. Speaks
-  /// of the source where it is time to, and adds what `more` says. Throws IoError once the token is
-  /// stopped.
+  /// Waits until one of the descriptors can be read, at most `most`; true if one can. Reports a
+  /// silence when it is due, with the text of `more`. Throws IoError once the token is stopped.
   bool wait(
       std::initializer_list<int> descriptors, std::chrono::milliseconds most = kMoment,
       FunctionRef<std::string()> more = [] { return std::string(); });
@@ -72,7 +71,7 @@ class SourceWatch {
   std::stop_token stop_;
   std::stop_callback<Ring> callback_;
   std::optional<Reminder> reminder_;  // of the silence there is
-  std::string note_;                  // what has been told of this silence
+  std::string note_;                  // the note of this silence, as reported
 };
 
 }  // namespace argosy

@@ -14,7 +14,7 @@ struct Fault {
   int32_t found = 0;
   FaultOp op = {};
   int64_t value = 0;     // that is wrong
-  int64_t position = 0;  // where it stands
+  int64_t position = 0;  // index of the value
   int64_t limit = 0;     // expected: 0 to limit - 1
 };
 

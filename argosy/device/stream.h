@@ -16,11 +16,11 @@ struct Release {
   void operator()(void* memory) const;
 };
 
-/// Memory of a device that only grows, so that a steady state allocates nothing. Growing loses the
+/// Device memory that only grows, so that a steady state allocates nothing. Growing loses the
 /// content.
 class Buffer {
  public:
-  /// At least so many bytes, 64-byte aligned.
+  /// At least `bytes`, 64-byte aligned.
   void* room(size_t bytes);
   template <class T>
   T* room_for(size_t count) {
@@ -37,7 +37,7 @@ class Buffer {
 /// selects the device for the calling thread. Thread safety: one thread at a time.
 class Stream {
  public:
-  /// Throws ConfigError where there is no such device.
+  /// Throws ConfigError if there is no such device.
   explicit Stream(int device);
   ~Stream();
   Stream(const Stream&) = delete;
@@ -51,7 +51,7 @@ class Stream {
   void download(void* to, const void* from, size_t bytes);
   void copy(void* to, const void* from, size_t bytes);  // within the device
   void zero(void* at, size_t bytes);
-  /// Throws DataError for what a kernel found wrong, IoError where the device failed.
+  /// Throws DataError for a kernel's Fault, IoError if the device failed.
   void wait();
 
   /// Scratch memory for one kernel: once given back it may be lent again at once, as the next

@@ -16,7 +16,7 @@ struct Origin;
 struct Value;
 using ValuePtr = std::shared_ptr<Value>;
 
-/// The gradient of a table of which some rows were looked up: each of them once.
+/// The gradient of a table some rows of which were looked up; each row occurs once.
 struct RowGradient {
   Tensor rows;    // i64 [n], in the order of their first appearance
   Tensor values;  // [n, dim]
@@ -26,8 +26,8 @@ struct RowGradient {
 /// Their sum, added in this order; all of one table, at least one.
 RowGradient sum_of(std::span<const RowGradient> parts);
 
-/// Numbers, and where they come from. A leaf was computed by nothing; gradients end there. The web
-/// of values is freed with the last value that needs it, however deep it is.
+/// Numbers and their origin. A leaf has none; gradients end there. The web of values is freed with
+/// the last value that needs it, however deep it is.
 struct Value {
   explicit Value(Tensor of, bool wants_gradient = false)
       : data(std::move(of)), trains(wants_gradient) {}
@@ -43,7 +43,7 @@ struct Value {
 };
 
 struct ApplyMode {
-  bool records = true;       // false: results forget where they come from
+  bool records = true;       // false: results have no origin
   uint64_t random_seed = 0;  // for ops that draw
   std::shared_ptr<SumOverRanks> ranks =
       {};  // for ops that need other ranks, and for their gradients
@@ -60,8 +60,8 @@ void keep_gradient(const ValuePtr& value);
 /// Whether backward() keeps the graph afterwards.
 enum class Graph : uint8_t { freed, kept };
 
-/// Called with a leaf to whose gradient this backward() adds no more, while it still runs; not for
-/// leaves of which that is known only at its end, as tables of rows are.
+/// Called during backward() with a leaf whose gradient is complete; not for leaves, such as tables
+/// of rows, whose gradient is complete only at its end.
 using WhenFinal = FunctionRef<void(const Value&)>;
 
 /// Adds the gradients of `of` to the leaves it was computed from; seed is the gradient of `of`

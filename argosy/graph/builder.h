@@ -26,7 +26,7 @@ struct Var {
 struct GradCtx {
   Builder& g;
   std::span<const Var> in, out;
-  std::span<const Var> dout;  // gradient of each output; null where nothing flows back
+  std::span<const Var> dout;  // gradient of each output; null if none flows back
   const Attrs& attrs;
   const std::vector<bool>& needs;  // needs[i]: the gradient of in[i] is asked for
 };

@@ -26,7 +26,7 @@ class DeviceSide {
   /// between copies of its inputs and outputs.
   void run(const Node& node, const RunCtx& ctx);
 
-  /// Brings an output back, into `to` where that is defined; to be read after wait().
+  /// Copies an output back, into `to` if that is defined; valid after wait().
   void download(VarId id, const Tensor& value, const Tensor& to);
   void wait() { stream_.wait(); }
   const Tensor& output(VarId id) const { return host_[id.index()]; }

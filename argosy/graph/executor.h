@@ -52,7 +52,7 @@ class Executor {
   void bind_output(VarId output, Tensor memory);
 
   /// Feeds hold every input, rows, param and state the outputs depend on, by name; others are
-  /// ignored. Throws ConfigError naming what is missing or does not fit.
+  /// ignored. Throws ConfigError naming a feed that is missing or does not fit.
   void run(const Feeds& feeds, OnOutput on_output = {}, RunSeed seed = {});
 
   /// Plans for the shapes of these feeds without running anything.

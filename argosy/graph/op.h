@@ -66,12 +66,12 @@ struct OpDef {
   std::string name;
   int inputs = 1;  // -1: one or more
   OpTrait trait = OpTrait::none;
-  int shape_of = -1;  // the input of which only the shape is read, so that its content may be gone
+  int shape_of = -1;  // an input of which only the shape is read, so its content may be gone
   /// How many numbers it adds up over all ranks, in one call; null: it needs no other ranks.
   size_t (*rank_numbers)(std::span<const VarType> in, const Attrs& attrs) = nullptr;
   void (*infer)(const InferCtx& ctx) = nullptr;
   void (*run)(const RunCtx& ctx) = nullptr;
-  /// One Var per input; a null Var where nothing flows back. Without it the op is a constant.
+  /// One Var per input; a null Var if no gradient flows back. Without it the op is a constant.
   std::vector<Var> (*grad)(const GradCtx& ctx) = nullptr;
   std::vector<OpExample> (*examples)() = nullptr;
   /// `run` for tensors on a device, from ops/on_device/*.cc. Null: there is none.

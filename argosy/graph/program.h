@@ -70,7 +70,7 @@ struct Program {
   std::vector<StateUpdate> updates;
 
   const VarDesc& var(VarId id) const { return vars[id.index()]; }
-  /// "%12", or "%12 loss" where it has a name.
+  /// "%12", or "%12 loss" if it has a name.
   std::string label(VarId id) const;
   VarId find(std::string_view name) const;  // an invalid id if absent
 
@@ -81,7 +81,7 @@ struct Program {
   /// Graphviz.
   std::string dot() const;
 
-  /// Only what `outputs` need, without gradients and updates; numbers are given anew, names stay.
+  /// The part that `outputs` need, without gradients and updates, renumbered; names stay.
   Program pruned(std::vector<VarId> outputs) const;
   /// This program in inference mode: every node that has is_test gets is_test=1.
   Program for_inference(std::vector<VarId> outputs) const;

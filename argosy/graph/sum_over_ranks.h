@@ -13,7 +13,7 @@ namespace argosy {
 class SumOverRanks {
  public:
   virtual ~SumOverRanks() = default;
-  /// Memory for so many numbers, good until it is asked for again.
+  /// Memory for `numbers` doubles, valid until the next call.
   std::span<double> room(size_t numbers) {
     if (room_.size() < numbers) room_.resize(numbers);
     return std::span(room_).first(numbers);

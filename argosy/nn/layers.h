@@ -8,7 +8,7 @@
 
 namespace argosy {
 
-/// An operand of an expression on Vars: remembers the line it stands on, for messages.
+/// An operand of an expression on Vars; remembers its source line, for messages.
 struct Operand {
   Var var;
   SourceLoc at;

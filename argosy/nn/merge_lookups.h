@@ -11,9 +11,9 @@ struct MergedLookups {
   std::vector<VarId> now;  // by variable of the program before: the one that has its value
 };
 
-/// Lookups of one table whose results stand side by side in a concat become one lookup of all
-/// their slots, as embedding() records it; what was looked up alone is a slice of it. Only where
-/// the results go nowhere else. The program must have no gradients yet.
+/// Lookups of one table whose results are adjacent in a concat become one lookup of all their
+/// slots, as embedding() records it; each single result becomes a slice of it. Only if the results
+/// are used nowhere else. The program must have no gradients yet.
 MergedLookups merge_lookups(const Program& program);
 
 }  // namespace argosy::nn

@@ -8,7 +8,7 @@
 namespace argosy::ops {
 
 /// y = the element of x that is better(element, other) than all others it is reduced with, or NaN
-/// if one of them is; `worst` is no better than any. Throws DataError where there is none.
+/// if one of them is; `worst` is no better than any. Throws DataError if there is none.
 template <class Better>
 void run_extreme(const RunCtx& c, double worst, Better better) {
   const Tensor& x_in = c.in(0);

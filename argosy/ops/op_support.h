@@ -143,8 +143,8 @@ class BroadcastRows {
   std::array<size_t, Shape::kMaxRank> sizes{}, a_strides{}, b_strides{};
 };
 
-/// How two arrays meet in one result: rows of `length` elements in which each input advances by
-/// its step (1, or 0 where it is repeated).
+/// How two arrays are combined into one result: rows of `length` elements in which each input
+/// advances by its step (1, or 0 if it is repeated).
 struct Broadcast {
   size_t length = 0, a_step = 0, b_step = 0;
   BroadcastRows rows;
@@ -243,8 +243,8 @@ Tensor random_tensor(const Shape& shape, double low, double high, uint64_t seed 
 Tensor spread_tensor(const Shape& shape, uint64_t seed = 1);
 Tensor integers(const Shape& shape, std::initializer_list<int64_t> values);
 
-/// Memory for an op's own use, of a thread and of a `Tag`: it only grows, so that a steady state
-/// allocates nothing. Content undefined.
+/// Scratch memory of an op, per thread and `Tag`: it only grows, so that a steady state allocates
+/// nothing. Content undefined.
 template <class T, class Tag>
 std::span<T> scratch(int64_t size) {
   thread_local std::vector<T> memory;

@@ -67,11 +67,10 @@ class Shape {
   int rank_ = 0;
 };
 
-/// True if a tensor of shape `actual` may stand where `declared` (which may hold kAny) is asked
-/// for.
+/// True if a tensor of shape `actual` may be used for `declared`, which may hold kAny.
 bool fits(const Shape& actual, const Shape& declared);
 
-/// Shape of an element-wise operation by NumPy's rules; throws ConfigError where they do not meet.
+/// Shape of an element-wise operation by NumPy's rules; throws ConfigError if they do not match.
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace argosy

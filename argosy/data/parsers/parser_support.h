@@ -18,7 +18,7 @@ inline const char* number_wanted(SlotKind kind) {
   return kind == SlotKind::ids ? "an id of 64 bits" : "a finite number";
 }
 
-/// Reads one number of the slot's kind into it; false, adding nothing, where there is none.
+/// Reads one number of the slot's kind into it; false, adding nothing, if there is none.
 inline bool add_number(Scanner& in, SlotKind kind, size_t slot, Columns& out) {
   if (kind == SlotKind::ids) {
     const auto value = in.id();

@@ -83,7 +83,7 @@ struct Map3 {
 }  // namespace support_internal
 
 /// out[i] = f(in0[i], in1[i], ...) over as many inputs of one size as F takes. F is made from the
-/// op's attributes where it can be.
+/// op's attributes if possible.
 template <class F>
 void map(const RunCtx& c, Stream& stream) {
   using namespace support_internal;

@@ -19,7 +19,7 @@ struct IndexRule {
   }
   ARGOSY_DEVICE bool is_padding(int64_t at) const { return padded && at == padding; }
   ARGOSY_DEVICE bool is_row(int64_t at) const { return at >= 0 && at < rows; }
-  /// Whether a row stands there; notes what is neither that nor padding.
+  /// Whether the index names a row; notes a fault if it is neither that nor padding.
   ARGOSY_DEVICE bool counts(int64_t at, size_t position, FaultOp op, device::Fault* fault) const {
     if (is_padding(at)) return false;
     if (!is_row(at)) note(fault, op, at, static_cast<int64_t>(position), rows);
