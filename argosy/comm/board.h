@@ -54,7 +54,7 @@ class Board {
   const Posting& posted(int rank) const { return postings_[static_cast<size_t>(rank)]; }
   /// Barrier within a call: afterwards everything the others wrote before it is visible.
   void meet();
-  /// The next piece of a rank's part of this call that nobody has taken yet.
+  /// Claims the next free piece of a rank's part of this call.
   size_t take_piece(int of);
 
   /// A rank's stage. Its halves alternate: one stays readable until the turn after the next.

@@ -50,7 +50,7 @@ class Fate {
 class Work {
  public:
   Work() = default;  // complete
-  /// Throws what the call threw. Do not touch the call's memory before it returns.
+  /// Rethrows the call's exception. Do not touch the call's memory before it returns.
   void wait();
 
  private:

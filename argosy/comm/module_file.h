@@ -6,8 +6,8 @@
 
 namespace argosy::comm {
 
-/// Loads libargosy_NAME.so, which lies beside this program or library, or in ../lib/argosy from
-/// there. It stays. Throws ConfigError that says where it was looked for and how to get it.
+/// Loads libargosy_NAME.so from beside this program or library, or from ../lib/argosy relative to
+/// it, for good. Throws ConfigError that names the places searched and how to get it.
 const EngineModule& load_module(const std::string& name);
 
 }  // namespace argosy::comm

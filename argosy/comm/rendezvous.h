@@ -29,8 +29,8 @@ class Rendezvous {
     Env::Duration within, patience;  // waits longer than `patience` are logged
     std::function<void(const std::string&)> log = {};
   };
-  /// Publishes this rank's address and returns all ranks', by rank. Throws IoError naming the ranks
-  /// that do not come in time, and ConfigError if ranks disagree on their number or one is there
+  /// Publishes this rank's address and returns all ranks', by rank. Throws IoError naming ranks
+  /// that do not come in time, and ConfigError if ranks disagree on their number or one comes
   /// twice.
   std::vector<Endpoint> meet(const Endpoint& own, const Wait& wait);
 

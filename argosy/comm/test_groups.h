@@ -123,7 +123,7 @@ inline GroupOptions launched_options(const LaunchedTest& test) {
           .deadline = std::chrono::seconds(60)};
 }
 
-/// Two ranks per host where the backend knows hosts.
+/// Two ranks per host if the backend knows hosts.
 inline void on_group(
     const std::string& backend, int ranks, const std::function<void(Group&)>& f,
     const std::function<void(GroupOptions&)>& change = [](GroupOptions&) {}) {

@@ -52,7 +52,7 @@ class RankProcess {
     char byte = 0;
     return ready(kPatience) && ::read(output_.get(), &byte, 1) == 1;
   }
-  /// "": it has said nothing in time.
+  /// "" if it has written nothing in time.
   std::string last_words(std::chrono::steady_clock::duration within) const {
     std::string text;
     const auto until = std::chrono::steady_clock::now() + within;
@@ -93,7 +93,7 @@ class RankProcess {
   Descriptor output_;
 };
 
-/// Ranks that work without end, of which one is killed at a random moment, some times over: the
+/// Ranks that work endlessly; several times one of them is killed at a random moment, and the
 /// others name it within 10 s.
 inline void kill_at_random(const RankProcess::Work& work) {
   constexpr int kRanks = 3, kKills = 4;

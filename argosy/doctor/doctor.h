@@ -29,7 +29,7 @@ struct Needs {
   std::vector<std::string> folders = {};  // written to: logs, models
   std::vector<std::string> command = {};  // what is run
   std::chrono::milliseconds budget{
-      180};  // for everything together; what is not done then is cut off
+      180};  // for everything together; checks that are not done then are cut off
 };
 
 /// Looks at the machine, the worst first. Takes a few ms unless a name look-up hangs (cut off after

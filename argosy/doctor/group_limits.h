@@ -8,9 +8,9 @@ namespace argosy {
 
 /// Limits of this process's control groups (cgroup v1 and v2); absent: no limit.
 struct GroupLimits {
-  std::optional<uint64_t> memory_left = {};     // bytes, what the cache could give back counted in
+  std::optional<uint64_t> memory_left = {};     // bytes, including what the cache could free
   std::optional<uint64_t> processes_left = {};  // threads count as well
-  std::optional<double> cores = {};             // as much time as so many cores have
+  std::optional<double> cores = {};             // CPU time, in cores
 };
 
 /// The strictest limits of the group and those around it. `root` is prefixed to /proc and the mount

@@ -12,7 +12,7 @@ namespace argosy {
 
 /// The outcome of a process with a time limit.
 struct ShortChild {
-  std::optional<Ending> ending = {};  // nothing: it was killed when its time was over
+  std::optional<Ending> ending = {};  // absent: it was killed at its deadline
   std::string output = {};
 };
 
@@ -22,8 +22,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// Throws IoError if it cannot be started. Only from a process with one thread.
 ShortChild run_in_child(FunctionRef<void(int pipe)> body, Deadline deadline);
 
-/// Runs a command; `output` is what it writes to stderr, stdout is dropped. A command that is not
-/// there ends with 127, as in shells.
+/// Runs a command; `output` is its stderr, stdout is dropped. A missing command ends with 127, as
+/// in shells.
 ShortChild run_command(const std::vector<std::string>& command, Deadline deadline);
 
 }  // namespace argosy

@@ -27,10 +27,10 @@ struct LookUp {
 /// The folder of a path, or the nearest around it that exists.
 struct FolderState {
   std::string existing;
-  std::string problem = {};  // why nothing can be written there; "": it can
+  std::string problem = {};  // why it is not writable; "": it is
   bool read_only = false;    // the whole file system
   uint64_t free_bytes = 0;
-  std::optional<uint64_t> free_inodes = {};  // nothing: this file system does not count them
+  std::optional<uint64_t> free_inodes = {};  // absent: this file system does not count them
 };
 
 /// A command's location, or why it cannot be run.

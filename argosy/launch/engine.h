@@ -15,8 +15,8 @@ struct ClusterEngine {
   int tasks = 1, rank = 0;            // launchers that it has started, and which of them this is
   int nodes = 1, node = 0;            // machines
   bool one_each = false;              // the user has asked for one task on each machine
-  std::optional<Endpoint> meet = {};  // where the launchers can meet; nothing where it does not say
-  bool head = false;                  // this launcher is there
+  std::optional<Endpoint> meet = {};  // where the launchers meet; absent if the engine does not say
+  bool head = false;                  // the meeting place is this launcher's
 };
 
 /// Absent outside of an engine, or if it has started a single launcher. Pure. Throws ConfigError

@@ -9,7 +9,7 @@
 
 #include "argosy/base/error.h"
 
-/// How values of flags are read; what is wrong is a ConfigError that names the flag.
+/// Parsers of flag values; a bad value is a ConfigError that names the flag.
 namespace argosy::launch {
 
 inline std::vector<std::string> split(const std::string& list, char separator = ',') {

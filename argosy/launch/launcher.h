@@ -30,7 +30,7 @@ struct Machine {
   std::function<int()> count_devices = {};
 
   bool is(const std::string& host) const;
-  /// "" where it is not set.
+  /// "" if unset.
   std::string variable(const std::string& name) const;
 };
 Machine this_machine();
@@ -79,7 +79,7 @@ struct Job {
   std::vector<int> here = {0};          // nodes that this launcher is
   std::optional<Meeting> meeting = {};  // with several machines
   std::string id = "default";
-  std::optional<Endpoint> master = {};  // --master, which programs are told of
+  std::optional<Endpoint> master = {};  // --master, passed on to programs
   std::optional<Endpoint> http = {};    // of Gloo; a port of 0: any that is free
   int nodes = 1;
   std::string with_gloo = "0";
@@ -103,13 +103,13 @@ Job make_job(const Flags& flags, const Machine& machine);
 /// Workers with servers do not: their addresses are only names that differ.
 bool listens(const Job& job, const Member& member);
 
-/// The sockets of this machine's members, listening; by member, closed ones where it has none.
+/// This machine's listening sockets, by member; empty for members that have none.
 struct Reservation {
   Job job;  // with the ports of this machine's members known
   std::vector<Descriptor> sockets;
 };
-/// Binds, so that nobody can take a port between its choice and its use: members that listen
-/// inherit the sockets. Throws IoError naming the address that cannot be had, and who has it.
+/// Binds, so that no port is taken between its choice and its use: members that listen inherit the
+/// sockets. Throws IoError naming an address that is taken, and by which process.
 Reservation reserve_ports(Job job);
 
 /// One process to start.

@@ -29,7 +29,7 @@ class LauncherLink {
   bool said_all() const;
   /// Says that this launcher lives, if it is time to.
   void beat(Clock::time_point now);
-  /// Takes in what has come. A line that never ends is no launcher's.
+  /// Reads the input that has arrived. An endless line comes from no launcher.
   void receive(Clock::time_point now);
   /// The next line that is more than a sign of life.
   std::optional<std::string> line();

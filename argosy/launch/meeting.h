@@ -17,13 +17,13 @@ class Launchers {
  public:
   using Clock = std::chrono::steady_clock;
   struct Failure {
-    std::string text;  // of the launcher where it happened
+    std::string text;  // from the launcher where it happened
     int code;
   };
 
-  /// Returns when all have come, with the job complete: members, their nodes, which of them are
-  /// here. Throws IoError naming who is missing, or how launch lines differ. `say` gets
-  /// a line about the waiting now and then.
+  /// Returns when all have come, with the job complete: members, their nodes, and which are here.
+  /// Throws IoError naming launchers that are missing, or how command lines differ. `say` gets a
+  /// line about the waiting now and then.
   Launchers(Reservation& reserved, const std::function<void(const std::string&)>& say);
   ~Launchers();
   Launchers(const Launchers&) = delete;
@@ -31,12 +31,12 @@ class Launchers {
 
   /// Descriptors to poll for reading; may be empty.
   std::vector<int> descriptors() const;
-  /// Takes in what the others say and tells them that this one lives: at least once a second.
+  /// Reads the others' messages and sends a heartbeat: call it at least once a second.
   void tend(Clock::time_point now);
 
   /// The first failure elsewhere, also that a launcher is dead or gone.
   const std::optional<Failure>& failure() const;
-  /// Lines about launchers that nothing is heard of, since the last call.
+  /// Lines about silent launchers since the last call.
   std::vector<std::string> take_notes();
   void fail(const std::string& text, int code);
   /// The workers of this machine have ended well.

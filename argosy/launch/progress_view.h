@@ -25,7 +25,7 @@ struct WorkerProgress {
 /// Absent if the line is no report.
 std::optional<WorkerProgress> parse_progress(std::string_view line);
 
-/// Makes one line of what all workers report. Pure: time comes from the caller.
+/// Merges all workers' reports into one line. Pure: time comes from the caller.
 class ProgressView {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -34,9 +34,9 @@ class ProgressView {
   /// `period`: the least time between two lines.
   ProgressView(size_t workers, Duration period) : workers_(workers), period_(period) {}
 
-  /// A line of a worker; one that is no report changes nothing.
+  /// A line of a worker; a line that is no report is ignored.
   void take(std::string_view line);
-  /// The line to show now, or nothing: too early, or nothing new.
+  /// The line to show now; absent if it is too early or nothing changed.
   std::optional<std::string> due(Time now);
   /// The last line, if it has not been shown yet.
   std::optional<std::string> last();

@@ -19,7 +19,7 @@ class Screen {
   /// One of our own, to `errors`.
   void message(const std::string& line);
   void progress(const std::string& line);
-  /// Leaves the last line of progress where it is; what comes goes below.
+  /// Keeps the last progress line; later output goes below it.
   void settle();
 
  private:

@@ -37,7 +37,7 @@ struct StatusFile {
   std::string job = "default";      // --job_id
   int64_t pid = 0;                  // of the launcher
   double started = 0, written = 0;  // Unix time
-  bool finished = false;            // nothing will be written any more
+  bool finished = false;            // no more writes will follow
   std::vector<ProcessRecord> processes = {};
 };
 

@@ -7,7 +7,7 @@
 
 namespace argosy::launch {
 
-/// A process that says nothing for longer is not asked what it waits for; seconds.
+/// A process silent for longer is not asked for its waits; seconds.
 inline constexpr double kSilent = 3;
 /// A launcher that has not written for longer has something wrong with it; seconds.
 inline constexpr double kOld = 5;

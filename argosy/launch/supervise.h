@@ -10,17 +10,17 @@
 
 namespace argosy::launch {
 
-/// How the end of a job is brought about and where it is shown.
+/// How a job is ended and where it is shown.
 struct Supervision {
   std::chrono::milliseconds grace;  // between asking a process to end and killing it
-  /// A process that has been stopped for longer, or that others have waited for, is spoken of.
+  /// A process that is stopped, or waited for, longer than this is reported.
   Env::Duration patience = Tolerance().patience;
   int max_restart = 0;      // how often each process is started again when it fails
   bool log_all = false;     // show all logs, each line with its process, not only worker 0's
-  bool json = false;        // what is said, as lines of JSON
+  bool json = false;        // messages as lines of JSON
   std::FILE* out = stdout;  // logs, and the progress of all
   std::FILE* errors = stderr;
-  std::string log_dir = {};        // where the status of all is kept; "": nowhere
+  std::string log_dir = {};        // for the status of all processes; "": none
   std::string host = {};           // what this launcher is called there
   std::string job = "default";     // --job_id
   Launchers* launchers = nullptr;  // of the other machines; null: there are none
@@ -40,8 +40,8 @@ int supervise(const std::vector<Process>& processes, std::vector<Descriptor> soc
 /// The exit code for bad input: a flag, a script, a folder.
 inline constexpr int kNothingStarted = 2;
 
-/// From flags to the end of the job: what `fleetrun` does. Throws ConfigError for what deserves
-/// kNothingStarted.
+/// The whole of `fleetrun`, from flags to the end of the job. Throws ConfigError for bad input,
+/// which means kNothingStarted.
 int run(Flags flags, const Machine& machine);
 
 }  // namespace argosy::launch

@@ -7,7 +7,7 @@
 
 namespace argosy {
 
-/// Floats that lie together in a server's dense state, and where they are in a whole tensor.
+/// Floats that are adjacent in a server's dense state, and their place in the whole tensor.
 struct DensePiece {
   size_t parameter = 0;
   bool is_state = false;  // of the optimizer; otherwise weights

@@ -11,7 +11,7 @@ namespace argosy {
 /// with their batch's keys. Thread safety: none.
 class Merged {
  public:
-  /// Copies what an exchange would push.
+  /// Copies the pushes of an exchange.
   void add(const ps::Exchange& one);
   int batches() const { return batches_; }
   /// The spans refer to this object, which must not change until the exchange has been sent.

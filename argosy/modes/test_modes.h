@@ -59,7 +59,7 @@ struct Integers {
     return out << testing::PrintToString(values.parameters) << " "
                << testing::PrintToString(values.rows);
   }
-  /// Adds factor * other; what is not there begins with the first value.
+  /// Adds factor * other; missing weights begin with the first value.
   void add(const Integers& other, double factor = 1) {
     const auto add_to = [factor](std::vector<double>& to, const std::vector<double>& values) {
       to.resize(values.size(), kFirstValue);
@@ -306,8 +306,8 @@ class IntegerWorker {
         communicator_(make_communicator(plan, strategy, {.group = std::move(group)})) {}
 
   using OnFetch = std::function<void(int number, const IntegerBatch& batch)>;
-  /// One pass, driven as Trainer does. `batches`: by thread. It ends early where so many more have
-  /// been read and are not computed.
+  /// One pass, driven as Trainer does. `batches`: by thread. It ends early, with `left_over` more
+  /// batches read and not computed.
   void train(const std::vector<int>& batches, const OnFetch& on_fetch = {}, int left_over = 0) {
     while (slots_.size() < batches.size()) {
       std::deque<Slot>& slots = slots_.emplace_back();
@@ -373,7 +373,7 @@ class IntegerWorker {
   std::unique_ptr<Lane> lane_;          // of train_one()
 };
 
-/// A job of a mode with all its workers, and servers or a group of ranks where the mode needs them.
+/// A job of a mode with all its workers, and the servers or the group that the mode needs.
 struct IntegerJob {
   explicit IntegerJob(const std::string& name) : mode(argosy::mode(name)) {}
 

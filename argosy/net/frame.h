@@ -72,9 +72,9 @@ static_assert(sizeof(FrameHeader) == 40);
 
 /// Fills in header_sum.
 void seal(FrameHeader& header);
-/// Throws DataError that says what is wrong: magic, version, sum, or a length above the limit.
+/// Throws DataError that names the bad field: magic, version, sum, or a length above the limit.
 void check_header(const FrameHeader& header, uint64_t max_length);
-/// Throws DataError if the payload is not what the header says.
+/// Throws DataError if the payload does not match the header.
 void check_payload(const FrameHeader& header, std::span<const std::byte> payload);
 
 /// A received frame.

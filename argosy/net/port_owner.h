@@ -12,8 +12,8 @@ namespace argosy {
 /// The process that holds a TCP port of this machine.
 struct PortOwner {
   pid_t pid = 0;             // 0: a process that we may not look at
-  std::string command = {};  // its command line, cut where it is long
-  unsigned user = 0;         // who owns the socket
+  std::string command = {};  // its command line, truncated if long
+  unsigned user = 0;         // the socket's owner
   std::string text()
       const;  // "process 4711 (nginx -g daemon off;)", "another user's process (user 33)"
 };

@@ -9,7 +9,7 @@
 
 namespace argosy {
 
-/// Bound but not listening. Throws IoError naming the address and, where it is taken, by whom.
+/// Bound but not listening. Throws IoError naming the address and, if it is taken, its owner.
 Descriptor bind_to(const Endpoint& at);
 /// To all addresses of the family that `like` has.
 Descriptor bind_everywhere(const Endpoint& like, uint16_t port);
@@ -21,9 +21,9 @@ std::string own_address(const Descriptor& socket);
 std::string peer_address(const Descriptor& socket);
 bool is_loopback(const std::string& address);
 
-/// The next connection, not blocking; nothing if there is none.
+/// The next connection, non-blocking; absent if there is none.
 std::optional<Descriptor> accept_one(const Descriptor& listening);
-/// Not blocking; nothing if it cannot be made within this time.
+/// Non-blocking; absent if it cannot be made within this time.
 std::optional<Descriptor> connect_within(const Endpoint& to, std::chrono::milliseconds time);
 
 }  // namespace argosy

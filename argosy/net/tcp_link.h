@@ -128,7 +128,7 @@ class TcpLink final : public Link, public TcpMember, public std::enable_shared_f
   Writer writer_ GUARDED_BY(mutex_) = Writer::idle;
   bool broken_ GUARDED_BY(mutex_) = false;   // a write has failed
   bool hung_up_ GUARDED_BY(mutex_) = false;  // a busy writer closes the socket when it is done
-  std::atomic<bool> closing_ = false;        // set under the mutex; nothing is sent from then on
+  std::atomic<bool> closing_ = false;        // set under the mutex; no sends from then on
   std::atomic<uint64_t> queued_ = 0;         // bytes
   std::atomic<uint64_t> posted_ = 0;         // frames that the loop's thread is to send
   std::vector<Outgoing> writing_;            // the writer's

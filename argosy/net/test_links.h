@@ -40,7 +40,7 @@ class Log {
   CondVar changed_;
 };
 
-/// One side of a link: writes down what happens, and answers if it is told how.
+/// One side of a link: logs its events, and answers if it is told how.
 class Side final : public LinkEvents {
  public:
   using Answer = std::function<void(Link&, InFrame&)>;

@@ -34,7 +34,7 @@ class RawSocket {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// Has a port, at which nobody listens.
+  /// Bound to a port, but not listening.
   static RawSocket bound() {
     RawSocket socket;
     const sockaddr_in at = loopback(0);

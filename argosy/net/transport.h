@@ -29,7 +29,7 @@ class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
   virtual void on_frame(InFrame frame) = 0;
-  /// A part of a frame has come, and more of it is to come: the peer lives, however slow the way.
+  /// Part of a frame has arrived, and more is to come: the peer is alive, however slow the network.
   virtual void on_part() {}
   virtual void on_close(const std::string& reason) = 0;
 };

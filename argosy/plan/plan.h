@@ -32,8 +32,8 @@ struct TableOptions {
 };
 using TablesOptions = std::map<std::string, TableOptions, std::less<>>;  // by table name
 
-/// Ties a variable of the worker program to what it becomes after a step: a parameter or the rows
-/// of a table to their gradient, a state to its next value.
+/// Ties a variable of the worker program to its result in a step: a parameter or a table's rows to
+/// the gradient, a state to its next value.
 struct Edge {
   VarId var, value;  // value: the gradient, or a state's next value
   VarKind kind = VarKind::param;
@@ -57,7 +57,7 @@ struct Plan {
   std::vector<VarDesc> states;
   BatchLayout layout;            // what readers make for the worker
   std::vector<size_t> key_sets;  // by table: which of a batch's it is looked up by
-  std::string clip;              // what the worker does before a push: norm(x) or global_norm(x)
+  std::string clip;              // applied by the worker before a push: norm(x) or global_norm(x)
   uint64_t seed = 0;             // of first values
   /// The program, then parameters and tables, and which gradient goes to which.
   std::string text() const;

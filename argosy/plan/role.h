@@ -27,15 +27,15 @@ struct Role {
   std::vector<Endpoint> workers = {};  // empty where only their number is known
   std::vector<Endpoint> servers = {};  // the same list in the same order in every process
   int worker_num = 1;                  // as declared, also where their addresses are unknown
-  std::optional<int> listen_fd = {};   // its own socket, where it was handed down listening
+  std::optional<int> listen_fd = {};   // its listening socket, if the launcher made it
   std::string job = "default";         // processes of another job are turned away
-  std::optional<comm::MeetingPlace> meeting = {};  // of ranks whose addresses are not listed
+  std::optional<comm::MeetingPlace> meeting = {};  // for ranks whose addresses are not listed
   std::string backend = "auto";                    // of a rank: how data travel, as in GroupOptions
   std::string device = {};                         // of a rank: the number of its card; "": none
   int restarts = 0;  // how often its launcher has started this process again
   int away = 0;      // seconds for which the others wait for a process that may be started again
-  std::string notes = {};  // folder for what a process in this one's place has to know; "": none
-  /// Of servers: none, journal or fsync, "" where nobody says; and the folder of their journals, ""
+  std::string notes = {};  // folder of notes for this process's successor; "": none
+  /// Of servers: none, journal or fsync, "" if nobody says; and the folder of their journals, ""
   /// for `notes`.
   std::string durability = {}, log_path = {};
 
@@ -44,14 +44,14 @@ struct Role {
   bool is_server() const { return kind == RoleKind::server; }
   bool is_rank() const { return kind == RoleKind::rank; }
   bool is_worker() const { return kind != RoleKind::server; }  // a local process works as well
-  /// This process in `servers` or `workers`; nothing where it is not known.
+  /// This process's entry in `servers` or `workers`; absent if unknown.
   std::optional<Endpoint> current_endpoint() const;
   /// "server 1 of 2 at 10.0.0.2:6170, 4 workers", "worker 0 of 4, 2 servers",
   /// "rank 1 of 2 at 10.0.0.2:6070, job 'night'", "local".
   std::string text() const;
 };
 
-/// A variable's value, or nothing where it is not set.
+/// A variable's value; absent if it is not set.
 using Getenv = std::function<std::optional<std::string>(std::string_view)>;
 Getenv process_environment();
 
@@ -62,7 +62,7 @@ Getenv process_environment();
 /// its value and what was expected.
 Role role_from_env(const Getenv& get);
 
-/// A role from a program instead of the environment. Throws ConfigError where it cannot be.
+/// A role from a program instead of the environment. Throws ConfigError if it is impossible.
 Role user_defined_role(RoleKind kind, int index, std::vector<Endpoint> workers,
                        std::vector<Endpoint> servers);
 Role user_defined_role(RoleKind kind, int index, int worker_num, std::vector<Endpoint> servers);

@@ -38,7 +38,7 @@ class FiniteCheck {
   const VarId loss_;
   const CheckNan policy_;
   std::vector<bool> looks_at_;           // by variable
-  std::atomic<uint64_t> told_step_ = 0;  // a step is told of once
+  std::atomic<uint64_t> told_step_ = 0;  // each step is reported once
   std::atomic<uint64_t> steps_ = 0;      // that were told of, or passed over in silence
 };
 

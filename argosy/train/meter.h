@@ -15,9 +15,9 @@ class ByteSink;
 class ByteSource;
 class Call;
 
-/// One batch's predictions and labels, and where a meter needs it the group (user) of each
-/// instance. Meters of clicks take a label above 0 as a click, 0 as none, and leave out the
-/// instances whose label is below 0.
+/// One batch's predictions and labels and, if a meter needs it, each instance's group (user).
+/// Meters of clicks take a label above 0 as a click, 0 as none, and leave out instances with a
+/// label below 0.
 struct Observations {
   std::span<const float> predictions, labels;
   std::span<const uint64_t> groups = {};
@@ -29,9 +29,9 @@ struct Observations {
 class Meter {
  public:
   virtual ~Meter() = default;
-  /// Counts a batch, or none of it: throws DataError that names the position of a prediction or
-  /// label that is not finite, or of a prediction outside [0, 1] where that is no probability;
-  /// ConfigError where the groups are needed and missing.
+  /// Counts a batch, or none of it: throws DataError naming the position of a prediction or label
+  /// that is not finite, or of a prediction outside [0, 1] if the meter needs probabilities;
+  /// ConfigError if needed groups are missing.
   virtual void add(const Observations& batch) = 0;
   /// As if the other's batches had been added here. Throws ConfigError unless it is of the same
   /// kind and has the same settings.
@@ -42,8 +42,8 @@ class Meter {
   virtual void reset() = 0;
   /// All that was seen, to the bit.
   virtual void save(ByteSink& out) const = 0;
-  /// Replaces what was seen by what save() wrote, and reads no further. Throws DataError, and stays
-  /// as it was, for bytes that cannot be of this kind of meter with these settings.
+  /// Replaces the meter's state by one that save() wrote, and reads no further. Throws DataError,
+  /// leaving it unchanged, for bytes that cannot be of this kind of meter with these settings.
   virtual void load(ByteSource& in) = 0;
   virtual bool needs_groups() const { return false; }
 };

@@ -60,7 +60,7 @@ class MetricTally {
   std::vector<double> last_, totals_, means_;
   uint64_t instances_ = 0;
   std::vector<std::unique_ptr<Meter>> meters_;
-  std::vector<float> labels_;  // of a batch whose labels are no floats
+  std::vector<float> labels_;  // converted, if those of a batch are not floats
   std::vector<uint64_t> groups_;
 };
 

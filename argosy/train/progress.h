@@ -43,8 +43,8 @@ class ProgressObserver {
   virtual void show(const Progress& progress) = 0;
 };
 
-/// Shows progress in place on a terminal, a few times a second; as a plain line now and then
-/// where the output is a file or a pipe.
+/// Shows progress in place on a terminal, a few times a second, or as a plain line now and then if
+/// the output is a file or a pipe.
 class ProgressLine final : public ProgressObserver {
  public:
   ProgressLine(Env& env, std::FILE* out);
@@ -65,7 +65,7 @@ class ProgressLine final : public ProgressObserver {
 /// launch/progress_view.h reads them.
 class ProgressReport final : public ProgressObserver {
  public:
-  /// `fd` stays open; below 0: nobody asks.
+  /// `fd` stays open; below 0: no reports.
   ProgressReport(Env& env, int worker, int fd) : env_(env), worker_(worker), fd_(fd) {}
   bool due() override { return fd_ >= 0 && env_.now() >= next_; }
   void show(const Progress& progress) override;

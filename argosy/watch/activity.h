@@ -30,7 +30,7 @@ enum class Doing : uint8_t {
 std::string_view word(Doing doing);    // "reading"
 std::string_view phrase(Doing doing);  // "reads data"
 std::optional<Doing> doing_of(std::string_view word);
-/// Whether it is done without any other process: nobody else is to blame if it takes long.
+/// Whether it needs no other process: none can be blamed if it takes long.
 bool needs_nobody(Doing doing);
 
 /// The activity of a process's threads and their progress. The thread that began something last

@@ -44,7 +44,7 @@ class Histogram {
   void observe(double value);
 
   const std::vector<double>& bounds() const { return bounds_; }
-  /// One for each bound and one for what is above all of them; each value is in one of them.
+  /// One count per bound and one for values above all; each value is counted once.
   std::vector<uint64_t> counts() const;
   double sum() const { return sum_.load(std::memory_order_relaxed); }
 

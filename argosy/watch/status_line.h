@@ -44,7 +44,7 @@ struct ProcessStatus {
   std::optional<uint64_t> queue = {};    // exchanges on their way; of a server: answers held back
   std::optional<double> staleness = {};  // steps from a pull to its push
   std::optional<uint64_t> rows = {};
-  std::string note = {};  // what holds it up from outside: "part-0 gives nothing"
+  std::string note = {};  // an outside cause that blocks it: "part-0 gives nothing"
   std::vector<Wait> waits = {};
 };
 
@@ -63,7 +63,7 @@ std::optional<ProcessStatus> parse_status(std::string_view line);
 /// "0-3,7"; numbers in order.
 std::string format_numbers(const Numbers& numbers);
 
-/// Texts as one word without '=' and ':' and back; nothing if it is not what escape() gives.
+/// Escapes a text to one word without '=' and ':'; unescape returns nothing for other words.
 std::string escape(std::string_view text);
 std::optional<std::string> unescape(std::string_view word);
 

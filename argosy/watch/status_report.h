@@ -15,8 +15,8 @@ class StatusReport {
  public:
   using Look = std::function<std::optional<ProcessStatus>()>;
 
-  /// Writes lines of status_line.h to `fd`, which stays open: at once, then every `period`. Looks
-  /// at nothing if `fd` is negative or there is nothing to look with.
+  /// Writes lines of status_line.h to `fd`, which stays open: at once, then every `period`.
+  /// Inactive if `fd` is negative or `look` is empty.
   StatusReport(int fd, Look look,
                std::chrono::milliseconds period = std::chrono::milliseconds(500));
 

@@ -15,7 +15,7 @@ namespace argosy {
 struct Inputs {
   Builder& g;
   std::vector<std::string> slots;  // of ids
-  Var dense = {};                  // [batch, n]; null where the data have none
+  Var dense = {};                  // [batch, n]; null if the data have none
   Var label = {};                  // [batch, 1]
   nn::EmbeddingOptions rows = {};  // first values, and how several ids of a slot are pooled
 

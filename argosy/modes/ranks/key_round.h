@@ -25,7 +25,7 @@ namespace argosy {
 ///      tables want side columns, `most` counts and `most` clicks. told() says how many are used.
 class KeyRound {
  public:
-  /// unknown: whether it will have a batch; nothing: it has none.
+  /// unknown: it may have a batch or not; nothing: it has none.
   enum class Says : int64_t { unknown, nothing, keys };
 
   KeyRound(comm::Group& group, const ps::Placement& placement, size_t key_sets);

@@ -22,7 +22,7 @@ struct RankGradientOptions {
   size_t bucket_bytes = 25'000'000;      // gradients are sent together from this size on
   size_t last_bucket_bytes = 1'000'000;  // for the first parameters, final last
   std::shared_ptr<Activity> activity =
-      {};  // of this rank, told of each reduce(); null: nobody asks
+      {};  // of this rank, told of each reduce(); null: not reported
 };
 
 /// Reduces the gradients of a dynamic graph's parameters over all ranks. Every rank makes it of the
@@ -76,7 +76,7 @@ class RankGradients {
   const std::shared_ptr<comm::Group> group_;
   const std::vector<Parameter> parameters_;
   const RankGradientOptions options_;
-  const comm::Reduce reduce_;  // of what is in memory_
+  const comm::Reduce reduce_;  // of memory_
   bool overlaps_ = false;
   std::span<float> memory_;      // that the ranks of a host share
   std::vector<Bucket> buckets_;  // in the order in which they are sent

@@ -9,9 +9,8 @@
 
 namespace argosy {
 
-/// Brings the row gradients of a step of all ranks to where the rows are. A step is begin_step(),
-/// put() for each batch, send_keys(), send() in bucket order, settle() and take(). Thread safety:
-/// none.
+/// Brings all ranks' row gradients of a step to the rows' owners. A step is begin_step(), put() for
+/// each batch, send_keys(), send() in bucket order, settle() and take(). Thread safety: none.
 class RowGradients {
  public:
   virtual ~RowGradients() = default;

@@ -21,8 +21,7 @@ void check_batch(std::string_view meter, const Observations& batch, Predictions 
 /// The threshold=0.5 of meters that decide, in [0, 1]: a prediction of at least that is a click.
 float threshold_of(const Call& spec);
 
-/// The other one as a Self, or ConfigError where it is another kind of meter. Settings are compared
-/// by Self.
+/// Casts to Self; ConfigError if it is another kind of meter. Settings are compared by Self.
 template <class Self>
 const Self& same_meter(const Meter& other) {
   const auto* same = dynamic_cast<const Self*>(&other);
@@ -135,7 +134,7 @@ class BucketCounts {
   void save(ByteSink& out) const { out.put_all(std::span(counts_)); }
   /// Throws DataError, and stays as it was, for more instances than can be.
   void load(ByteSource& in);
-  /// Not-a-number where a class is absent.
+  /// NaN if a class is absent.
   double auc() const;
 
  private:
