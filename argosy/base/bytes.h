@@ -77,7 +77,7 @@ class ByteReader {
   std::string what_;
 };
 
-/// A ByteReader over memory, which outlives it: what it takes stays good.
+/// A ByteReader over memory that outlives it; the spans it returns stay valid.
 class ByteSource final : public ByteReader {
  public:
   ByteSource(std::span<const std::byte> bytes, std::string what)

@@ -12,7 +12,7 @@ namespace argosy {
 /// begin(), so there is no clearing between batches. Thread safety: none.
 class KeyNumbering {
  public:
-  /// At most so many different keys will come.
+  /// Makes room for `most_keys` different keys.
   void begin(size_t most_keys) {
     const size_t wanted = std::bit_ceil(std::max<size_t>(2 * most_keys, 64));
     if (entries_.size() < wanted) {

@@ -11,7 +11,7 @@
 #include "argosy/base/scheduler.h"
 #include "argosy/base/source_loc.h"
 
-// Clang checks these; other compilers see nothing.
+// Checked by clang; other compilers ignore these.
 #if defined(__clang__)
 #define ARGOSY_THREAD_ANNOTATION(x) __attribute__((x))
 #else

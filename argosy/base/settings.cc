@@ -40,7 +40,7 @@ std::string between(std::string what, const Limits& limits) {
   return what;
 }
 
-/// The whole text as a number of this type; false where it is none.
+/// Parses the whole text as a number of this type; false if it is none.
 template <class T>
 bool parse_number(std::string_view text, T& value) {
   const char* const end = text.data() + text.size();

@@ -51,7 +51,7 @@ GroupCall Group::numbered(GroupCall call) {
   return call;
 }
 
-/// Before the call counts: a mistake of this rank alone that the others need not hear of.
+/// Checks before the call counts: this rank's mistake alone, which the others need not learn of.
 void Group::validate(const GroupCall& call) const {
   check<ConfigError>(!has_root(call.kind) || (call.root >= 0 && call.root < size()),
                      name(call.kind), ": no rank ", call.root, " in a group of ", size());
@@ -83,7 +83,7 @@ void Group::attempt(const F& call) {
   failure_ = failure;
 }
 
-/// Calls f when everything that was started before is over, and nobody else's call is.
+/// Calls f once all started calls are over and no other thread is in a call.
 template <class F>
 void Group::exclusively(const F& call) {
   const Lock lock(mutex_);

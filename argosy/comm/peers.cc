@@ -38,7 +38,7 @@ struct Notice {
 };
 
 void send_plain(const Descriptor& socket, const void* bytes, size_t size) noexcept {
-  // Far less than what a socket takes without a reader.
+  // Far smaller than a socket's buffer, so it never blocks.
   [[maybe_unused]] const ssize_t sent =
       ::send(socket.get(), bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -52,8 +52,8 @@ void set_option(const Descriptor& socket, int level, int option, int value) {
   ::setsockopt(socket.get(), level, option, &value, sizeof(value));
 }
 
-/// A peer whose host is switched off sends nothing; the kernel asks for it, and gives it up when
-/// nothing has been acknowledged for `quiet`.
+/// TCP keepalive: a host that was switched off sends nothing, so the kernel probes it, and gives up
+/// after `quiet` without an acknowledgement.
 void notice_silence(const Descriptor& socket, Env::Duration quiet) {
   constexpr int kProbes = 3;
   const double seconds = std::chrono::duration<double>(quiet).count();
@@ -214,7 +214,7 @@ void Peers::read_answers() {
   }
 }
 
-/// Why one who is of this group by its number cannot be; "": it can.
+/// Why a process with a rank's number cannot be that rank; "": it can.
 std::string Peers::objection(const Hello& hello) const {
   const std::string them = fmt::format("rank {} of {}", hello.rank, hello.ranks);
   const std::string us = fmt::format("rank {} of {} ({})", rank(), size(), place(rank()));
@@ -393,8 +393,8 @@ void Peers::compare_calls() const {
   }
 }
 
-/// Ranks from this one on, each of which is stuck in a message with the next and the last with this
-/// one; empty where they are not.
+/// The cycle of ranks from this one on, each stuck in a message with the next and the last with
+/// this one; empty if there is none.
 std::vector<int> Peers::circle() const {
   std::vector<int> ranks = {rank()};
   if (!call_.is_message()) return {};

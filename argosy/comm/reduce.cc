@@ -58,7 +58,7 @@ void reduce_typed(size_t count, std::span<const std::byte* const> inputs,
   constexpr size_t kEach = kBlock / sizeof(T);
   for (size_t done = 0; done < count; done += kEach) {
     const size_t n = std::min(kEach, count - done), offset = done * sizeof(T);
-    // Straight into the first output where nobody needs what it held: it is read before.
+    // Sum two inputs into a single output directly: even in place, each element is read first.
     T* const to =
         outputs.size() == 1 && inputs.size() == 2 ? reinterpret_cast<T*>(outputs[0] + offset) : sum;
     reduce_block<op>(inputs, offset, n, to);

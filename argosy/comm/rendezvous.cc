@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLook = 20ms;      // between looks at the store
-constexpr auto kConnect = 500ms;  // to find out by which address this machine reaches another
+constexpr auto kConnect = 500ms;  // to find the address by which this machine reaches others
 constexpr const char* kFirst = "first";
 constexpr const char* kList = "list";
 constexpr auto kLinger = 500ms;  // for the others to read why rank 0 stops
@@ -30,7 +30,7 @@ constexpr const char* kMissing = "missing";
 
 std::string name_of(int rank) { return "rank." + std::to_string(rank); }
 
-/// The first IPv4 address that others may reach; loopback where there is no other.
+/// The first IPv4 address that others may reach; loopback if there is none.
 std::string address_of_this_machine() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return "127.0.0.1";

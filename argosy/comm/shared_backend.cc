@@ -53,7 +53,7 @@ void SharedBackend::run(const Collective& work) {
   }
 }
 
-/// each(piece) for pieces of which `parts` fit a stage; once where there is nothing.
+/// each(piece) for pieces of which `parts` fit a stage; once if there is no data.
 template <class F>
 void SharedBackend::in_pieces(const Collective& work, size_t parts, const F& each) {
   const size_t line = kCacheLine / size_of(work.call.type);
@@ -68,7 +68,7 @@ void SharedBackend::begin_or_meet(const Collective& work, const Piece& piece, Lo
   board_.begin({.call = work.call, .in = in});
 }
 
-/// The others may read what these ranks posted until all have come here.
+/// Others may read the memory that these ranks posted until all ranks have come here.
 void SharedBackend::close_if_seen(int first, int last) {
   for (int peer = first; peer <= last; ++peer)
     if (board_.posted(peer).in != kStaged) return board_.meet();
@@ -96,7 +96,7 @@ void SharedBackend::stage_part(const Collective& work, size_t part, size_t strid
              work.in + (part * stride + piece.begin) * each, piece.count * each);
 }
 
-/// All but our own slice, which nobody else reads; the result goes there.
+/// All but our own slice, which no other rank reads; the result goes there.
 void SharedBackend::stage_slices(const Collective& work, const Slices& slices,
                                  const Piece& piece) const {
   const size_t each = size_of(work.call.type);
@@ -146,8 +146,8 @@ bool SharedBackend::all_seen() const {
   return true;
 }
 
-/// Each rank adds pieces of its slice and writes them where everybody wants them, then those that
-/// are left of the others' slices: who comes late, or wakes up late, keeps nobody waiting.
+/// Each rank adds pieces of its slice and writes them where all ranks want them, then helps with
+/// pieces left of the others' slices, so that a rank that comes or wakes up late delays nobody.
 void SharedBackend::reduce_in_place(const Collective& work) {
   const Slices slices(work.call.count, inputs_.size(), work.call.type);
   for (int turn = 0; turn < size(); ++turn) {
@@ -174,7 +174,7 @@ void SharedBackend::reduce_piece(const Collective& work, size_t begin, size_t co
   reduce_elements(work.call.type, work.call.step.reduce, count, inputs_, outputs_, inputs_.size());
 }
 
-/// To our stage, and to our own memory where the result is wanted.
+/// Writes to our stage, and to our own memory if the result is wanted.
 void SharedBackend::reduce_slice(const Collective& work, const Slices& slices, const Piece& piece,
                                  bool wanted) {
   const auto own = static_cast<size_t>(rank());

@@ -13,7 +13,7 @@
 namespace argosy {
 namespace {
 
-/// A configuration is written by hand: what is larger is another file, or an attack.
+/// A configuration is written by hand: a larger one is another kind of file, or an attack.
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr size_t kMostLevels = 32;
 
@@ -158,7 +158,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::vector<Open> open_;
 };
 
-/// YAML allows no tabs in front of a line, and what the library says of them helps nobody.
+/// YAML allows no tabs in front of a line, but the library's message about them is of no help.
 void refuse_tabs(std::string_view yaml, const std::string& source) {
   for (int line = 1; !yaml.empty(); ++line) {
     const std::string_view text = yaml.substr(0, yaml.find('\n'));

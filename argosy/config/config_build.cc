@@ -29,7 +29,7 @@ void check_sections(const Setting& root) {
   }
 }
 
-/// A section's setting, or nothing where it is missing or empty.
+/// A section's setting; null if it is missing or empty.
 const Setting* section(const Setting& root, std::string_view name) {
   const Setting* const setting = root.find(name);
   return setting != nullptr && setting->given() ? setting : nullptr;

@@ -28,7 +28,7 @@ std::string mode_choices() {
 }
 const std::string kModes = mode_choices();
 
-/// Says where a text of another part of argosy does not read.
+/// Reports the place of a text that another part of argosy cannot read.
 template <class F>
 void check_text(const Setting& setting, F read) {
   try {

@@ -38,7 +38,7 @@ class Log {
     const std::time_t now = std::time(nullptr);
     std::tm local{};
     localtime_r(&now, &local);
-    // On a terminal a live line may stand here.
+    // On a terminal a live line may be here.
     fmt::print(out_, "{}{:%Y-%m-%d %H:%M:%S} - INFO - {}\n", terminal_ ? "\r\033[K" : "", local,
                message);
     std::fflush(out_);
@@ -95,7 +95,7 @@ void run_server(const Config& config, const Job& job) {
   serve(job, placement_of(plan, options.strategy, servers), {.strategy = options.strategy});
 }
 
-/// Whether files are dealt out to workers. Ranks deal them out unless they are told not to.
+/// Whether files are dealt out to workers. Ranks do so unless configured otherwise.
 bool deals_out_files(const Config& config, const Role& role) {
   const bool asked = config.given.contains("runner.split_file_list");
   return role.is_rank() && !asked ? true : config.runner.split_file_list;
@@ -116,13 +116,13 @@ void deal_out(const Config& config, Job& job, FileOptions& options, std::functio
     return check_share(!options.files.empty() || job.batches().count > 1);
   }
   check_share(static_cast<size_t>(job.role().index) < count);
-  // Steps that wait for each other gain nothing by quick workers, and stay the same each time.
+  // Steps that wait for each other gain nothing from quick workers, and should be repeatable.
   const bool fixed = mode(strategy_of(config, job.role()).mode).sync || config.runner.deterministic;
   options.shared =
       job.queue(options.files, fixed ? ps::Stealing::off : ps::Stealing::on, std::move(epoch));
 }
 
-/// How the data are dealt out to ranks; "" where there are none.
+/// How data are dealt out to ranks; "" without ranks.
 std::string shares_text(const Config& config, const Job& job) {
   if (!job.collective()) return "";
   if (job.batches().count > 1)
@@ -140,7 +140,7 @@ std::string metrics_text(const std::vector<Metric>& metrics) {
   return text;
 }
 
-/// An exported model takes what its outputs need; names that it cannot have are a mistake.
+/// An exported model takes the inputs its outputs need; naming others is a mistake.
 void check_feeds(const Config& config, const Plan& plan) {
   std::vector<std::string> known = config.inputs.slots;
   for (const ColumnFeed& column : plan.layout.columns) known.push_back(column.input);
@@ -150,8 +150,7 @@ void check_feeds(const Config& config, const Plan& plan) {
                        "', expected some of ", fmt::format("{}", fmt::join(known, ", ")));
 }
 
-/// Says in the log which sources give nothing, and in the status that they hold up this process.
-/// Thread safety: full.
+/// Logs silent sources, and shows in the status that they block this process. Thread safety: full.
 class SilentSources {
  public:
   SilentSources(const Log& log, Activity& activity) : log_(log), activity_(activity) {}
@@ -174,7 +173,7 @@ class SilentSources {
   const Log& log_;
   Activity& activity_;
   Mutex mutex_;
-  std::map<std::string, std::string> silent_ GUARDED_BY(mutex_);  // what is wrong, by source
+  std::map<std::string, std::string> silent_ GUARDED_BY(mutex_);  // their notes, by source
 };
 
 /// The loop of one training: what is printed and what is saved when.
@@ -267,8 +266,8 @@ class Training {
                     ours->value, *best, (ours->value - kChance) / (*best - kChance)));
   }
 
-  /// Loads what the configuration says to start from. In a job the first worker does, and tells
-  /// the others with which epoch they begin.
+  /// Loads the configured first model. In a job the first worker does, and tells the others with
+  /// which epoch they begin.
   std::optional<ResumePoint> start() {
     const Milestone loaded = Milestone::model_is_loaded();
     if (job_.standing() > loaded.number) return rejoin();
@@ -282,8 +281,8 @@ class Training {
     return ResumePoint{.epoch = epoch};
   }
 
-  /// Goes on where the others are, as a worker that was started again: with the save of an epoch
-  /// that all have trained, or with the beginning of an epoch.
+  /// Resumes as a restarted worker, where the others are: with the save of an epoch that all have
+  /// trained, or with the beginning of an epoch.
   ResumePoint rejoin() {
     int last = 0;
     while (job_.is_over(Milestone::trained(last + 1))) ++last;
@@ -308,7 +307,7 @@ class Training {
         epoch - 1, within ? trained.batches : 0, replay_text(strategy_of(config_, job_.role()))));
   }
 
-  /// Running means and the like, which were lost with the process, as an epoch's save has them.
+  /// Restores running means and the like, which were lost with the process, from an epoch's save.
   void load_states(int epoch) {
     const std::string folder = epoch_folder(runner_.model_save_path, epoch - 1);
     if (is_save(env_, folder)) trainer_.load_states(folder);
@@ -437,7 +436,7 @@ void introduce(const Config& config, const Job& job, const Log& log) {
                     config.runner.sync_mode));
 }
 
-/// Whether there is a file for each worker where the files are dealt out.
+/// If files are dealt out, every worker needs one.
 void check_shares(const Config& config, uint64_t files, uint64_t workers) {
   check<ConfigError>(!config.runner.split_file_list || workers <= files, config.train.data_dir,
                      ": runner.split_file_list deals out ", files, " file", files == 1 ? "" : "s",

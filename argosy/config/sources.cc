@@ -15,7 +15,7 @@
 namespace argosy {
 namespace {
 
-constexpr uint64_t kTestShare = 10;  // one test row for so many that train
+constexpr uint64_t kTestShare = 10;  // training rows for one test row
 
 /// The ids that tables with a declared size take, by slot.
 void limit_ids(const Plan& plan, const TablesOptions& tables, std::vector<SlotSpec>& slots) {
@@ -45,7 +45,7 @@ constexpr const char* kTruth = "/.best_auc";
 
 void generate_folder(Env& env, const std::string& folder, const CriteoOptions& options,
                      std::FILE* log) {
-  // Under another name until it is whole, as a folder that exists is taken for what was asked.
+  // Under another name until complete: an existing folder is taken for the requested data.
   std::string part = folder;
   while (part.ends_with('/')) part.pop_back();
   part += ".part";
@@ -84,7 +84,7 @@ void generate_if_missing(Env& env, const Config& config, std::FILE* log) {
   if (config.runner.generate.empty() || folder.empty() || std::filesystem::exists(folder)) return;
   const CriteoOptions options = criteo_options(config);
 
-  // The test data first: where the folder to train with exists, both do.
+  // The test data first, so that if the training folder exists, both do.
   const std::string& test_folder = config.infer.data_dir;
   if (!test_folder.empty() && !std::filesystem::exists(test_folder)) {
     CriteoOptions test = options;

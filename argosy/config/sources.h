@@ -15,13 +15,13 @@
 
 namespace argosy {
 
-/// Makes the data that `runner.generate` describes where train_data_dir is missing, and says so.
+/// Generates the data that `runner.generate` describes if train_data_dir is missing, and logs it.
 void generate_if_missing(Env& env, const Config& config, std::FILE* log);
 
 /// How many files to train with `runner.generate` makes.
 uint64_t generated_files(const Config& config);
 
-/// The best AUC any model can have on the data of a folder, where they were generated.
+/// The best AUC any model can have on a folder's data, if they were generated.
 std::optional<double> best_auc(Env& env, const std::string& folder);
 
 /// Whether the data are MNIST's images (`reader: mnist`) and not files of lines.
@@ -30,8 +30,8 @@ bool reads_digits(const Reading& reading);
 /// the samples are to be made up.
 std::string digits_folder(const Config& config);
 
-/// How the files of a reading become batches of the plan's layout. Throws ConfigError where there
-/// is no file.
+/// Options that turn a reading's files into batches of the plan's layout. Throws ConfigError if
+/// there is no file.
 FileOptions file_options(const Config& config, const Reading& reading, const Plan& plan,
                          const TablesOptions& tables, int64_t batch_size);
 
@@ -43,7 +43,7 @@ using DealFiles = std::function<void(FileOptions& options)>;
 std::unique_ptr<Dataset> make_train_data(Env& env, const Config& config, const Plan& plan,
                                          const TablesOptions& tables, const DealFiles& deal = {},
                                          const SourceOptions& source = {});
-/// Null where the configuration has no test data, or there are none.
+/// Null if the configuration names no test data, or there are none.
 std::unique_ptr<Dataset> make_test_data(Env& env, const Config& config, const Plan& plan,
                                         const TablesOptions& tables,
                                         const SourceOptions& source = {});

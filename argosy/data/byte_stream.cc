@@ -39,7 +39,7 @@ class FileStream final : public ByteStream {
   size_t offset_ = 0;
 };
 
-/// A FIFO, a device: what may give nothing for long.
+/// A stream that may be silent for long: a FIFO, a device.
 class SlowStream final : public ByteStream {
  public:
   SlowStream(const std::string& path, Descriptor file, const SourceOptions& options,
@@ -47,7 +47,7 @@ class SlowStream final : public ByteStream {
       : file_(std::move(file)), watch_(path, options, stop) {}
 
   size_t read(std::span<char> into) override {
-    // Before the first writer has come a read would say that this is the end.
+    // Before the first writer opens it, a read would report the end.
     if (!begun_) wait();
     begun_ = true;
     while (true) {

@@ -89,7 +89,7 @@ std::optional<std::string> Columns::commit() {
   return std::nullopt;
 }
 
-/// Pads an empty slot where its policy says so; false if the count is wrong all the same.
+/// Pads an empty slot if its policy allows; false if the count is still wrong.
 inline bool Columns::complete(Column& column) {
   const size_t n = column.size - column.committed;
   if (column.width == 0 ? n != 0 : n == column.width) [[likely]]

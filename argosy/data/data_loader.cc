@@ -88,7 +88,7 @@ class DataLoader final : public Dataset {
       return true;
     }
 
-    /// Drops what has been drawn from the pool.
+    /// Removes drawn instances from the pool.
     void compact() {
       incoming_.clear();
       for (size_t& row : order_) {

@@ -84,7 +84,7 @@ void FeedBatcher::fill(const FedByName& feeds, Batch& batch) {
   for (const std::string& name : fed_) batch.feeds.erase(name);
   fed_.clear();
   batch.size = 0;
-  const std::string* sized_by = nullptr;  // a slot, or where there is none the first array
+  const std::string* sized_by = nullptr;  // a slot, else the first array
   for (const auto& [name, fed] : feeds) {
     const auto instances = static_cast<size_t>(instances_of(fed));
     if (is_slot(name)) {

@@ -83,14 +83,14 @@ class Feeder {
   std::jthread thread_;
 };
 
-/// The child's stdin: the file itself, or a socket to which a thread writes what the file packs.
+/// The child's stdin: the file itself, or a socket to which a thread writes its unpacked content.
 struct Input {
   Descriptor fd;
   std::unique_ptr<Feeder> feeder;
 };
 
 Input make_input(const std::string& path, OpenFile file) {
-  // The child is to wait for what the file has not got yet.
+  // Blocking for the child, which should wait for data that the file does not have yet.
   fcntl(file.fd.get(), F_SETFL, fcntl(file.fd.get(), F_GETFL) & ~O_NONBLOCK);
   std::array<char, kMagicSize> start{};
   const ssize_t n = ::pread(file.fd.get(), start.data(), start.size(), 0);
@@ -107,7 +107,7 @@ std::string seconds(milliseconds time) {
   return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
 }
 
-/// "process 4711 (sleep 1000)": who else has this end of a pipe open.
+/// "process 4711 (sleep 1000)": other holders of this end of a pipe.
 std::string holders_text(const Descriptor& pipe) {
   struct stat status {};
   if (::fstat(pipe.get(), &status) != 0) return "";
@@ -177,7 +177,7 @@ class Pipe final : public ByteStream {
     errors_ = std::move(errors.reading);
   }
 
-  /// Keeps what is on stderr. Throws where nothing has come for too long, and when stopped.
+  /// Keeps stderr's output. Throws after too long a silence, and when stopped.
   void wait(std::initializer_list<int> descriptors, milliseconds most) {
     if (watch_.silence() >= watch_.options().give_up) {
       child_->signal(SIGKILL);
@@ -201,7 +201,7 @@ class Pipe final : public ByteStream {
     return (is_stopped(child_->pid()) ? ": " + process + " is stopped" : "; it is " + process);
   }
 
-  /// The child has ended, something else holds its output open and has given nothing for too long.
+  /// The child has ended, and another holder of its output has been silent for too long.
   bool is_over() {
     if (watch_.silence() == Clock::duration::zero()) return false;
     if (!child_->exited()) return false;
@@ -215,7 +215,7 @@ class Pipe final : public ByteStream {
     return true;
   }
 
-  /// False if there was nothing more.
+  /// False if there was no more.
   bool keep_stderr() {
     std::array<char, kKeptOfStderr> block;
     const ssize_t n = ::read(errors_.get(), block.data(), block.size());

@@ -40,7 +40,7 @@ void Prefetch::run(Lane& lane, const Produce& produce, const std::stop_token& st
   changed_.notify_all();
 }
 
-/// A batch to fill; null: nobody wants more.
+/// A batch to fill; null: no more are wanted.
 std::unique_ptr<Batch> Prefetch::spare_of(Lane& lane, const std::stop_token& stop) {
   const Lock lock(mutex_);
   if (!changed_.wait(mutex_, stop, [&] { return !lane.spare.empty(); })) return nullptr;

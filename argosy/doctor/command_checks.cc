@@ -49,7 +49,7 @@ std::vector<std::string> check_of(const Needs& needs) {
   return command;
 }
 
-/// The line that says what is wrong: ours if there is one.
+/// The error line: ours if there is one, else the first.
 std::string complaint(const ShortChild& child) {
   constexpr std::string_view kOurs = "argosy: ";
   std::istringstream lines(child.output);

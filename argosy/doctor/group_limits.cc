@@ -72,7 +72,7 @@ std::optional<uint64_t> number_in(const std::string& path) {
   return leading_number(content_of(path));
 }
 
-/// Bytes of files in memory that nobody uses now; the kernel gives them away first.
+/// Bytes of inactive page cache, which the kernel frees first.
 uint64_t idle_cache(const std::string& folder, Version version) {
   const char* const name = version == Version::v2 ? "inactive_file" : "total_inactive_file";
   std::istringstream lines(content_of(folder + "/memory.stat"));

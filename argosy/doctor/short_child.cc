@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// A pipe whose other end only the child holds.
+/// A pipe whose write end only the child holds.
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
@@ -31,7 +31,7 @@ struct Pipe {
   Descriptor ours, theirs;
 };
 
-/// Until the pipe is closed by all who hold it, or the deadline.
+/// Reads until all writers have closed the pipe, or the deadline.
 std::string read_until(const Descriptor& pipe, Deadline deadline) {
   std::string text;
   std::array<char, 4096> block;

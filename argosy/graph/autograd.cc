@@ -17,11 +17,11 @@
 
 namespace argosy::dynamic {
 
-/// An operator that was run: what its gradient needs.
+/// An executed operator, with the inputs of its gradient.
 struct Origin {
   struct Input {
     Tensor data;
-    ValuePtr value = {};  // null where no gradient flows
+    ValuePtr value = {};  // null if no gradient flows
     uint64_t version = 0;
   };
 

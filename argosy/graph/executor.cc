@@ -131,7 +131,7 @@ class Executor::Compiled {
     if (changed) fit_to_shapes();
   }
 
-  /// Works out all shapes anew; plans memory anew only if a temporary of the arena changed.
+  /// Infers all shapes again; replans memory only if a temporary of the arena changed.
   void fit_to_shapes() {
     bool replan = !planned_;
     planned_ = false;  // until everything below has gone well
@@ -478,7 +478,7 @@ class Executor::Compiled {
   std::vector<Tensor> values_;        // by variable
   std::shared_ptr<void> arena_, scratch_;
   size_t arena_size_ = 0, scratch_size_ = 0;
-  std::unique_ptr<DeviceSide> device_;  // where the program runs on one
+  std::unique_ptr<DeviceSide> device_;  // null unless the program runs on one
 };
 
 Executor::Executor(Program program, Options options)

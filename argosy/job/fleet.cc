@@ -25,7 +25,7 @@ std::vector<std::string> texts(const std::vector<Endpoint>& endpoints) {
   return result;
 }
 
-/// None of these is silently left out where no ranks train.
+/// Refuses settings of ranks in jobs without ranks, rather than ignore them.
 void refuse_of_ranks(const DistributedStrategy& strategy, const char* but) {
   const auto refuse = [but](const char* name, bool is_set) {
     check<ConfigError>(!is_set, "strategy.", name, " is for ranks that train without servers, ",

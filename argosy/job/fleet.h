@@ -212,8 +212,8 @@ class Fleet {
   uint64_t last_step();
   /// Waits for every worker.
   void barrier_worker();
-  /// Leaves the job once everything sent has been applied; nobody waits for this worker any more.
-  /// A process that just exits leaves too, after ARGOSY_QUIET.
+  /// Leaves the job once everything sent has been applied; no process waits for this worker any
+  /// more. A process that just exits leaves too, after ARGOSY_QUIET.
   void stop_worker();
 
   /// Worker 0 saves or loads the shared model; the others wait. The model's states (running means)

@@ -1,5 +1,5 @@
-// The exchange of global_shuffle: in rounds of bounded size every worker sends what goes to others,
-// and takes from what all have sent the instances that are its own.
+// The exchange of global_shuffle: in rounds of bounded size every worker sends instances for
+// others, and picks its own from those that all have sent.
 #include <algorithm>
 
 #include "argosy/base/bytes.h"
@@ -90,7 +90,7 @@ class Departures {
   }
 
  private:
-  /// To the next row; of a file that is done nothing is kept.
+  /// Moves to the next row; frees a file that is done.
   void advance() {
     if (row_ < from_[file_].rows() && ++row_ < from_[file_].rows()) return;
     from_[file_] = Columns(from_[file_].slots());

@@ -50,7 +50,7 @@ Comeback find_comeback(const Job& job, const SaveNotes& notes) {
   return {*save, own};
 }
 
-/// Fills a server that stands in for one that was lost.
+/// Loads the last save into a server that replaces a lost one.
 void come_back(const Job& job, const Comeback& from, const ps::Placement& placement,
                ps::Server& server) {
   const int index = job.role().index;

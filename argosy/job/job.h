@@ -84,8 +84,8 @@ class Job {
   /// How far earlier incarnations of this worker have pushed its data.
   const Trained& trained() const { return trained_; }
 
-  /// Waits for every worker and returns what each has brought. If the milestone is already
-  /// complete: at once, with nothing unless the server still has it.
+  /// Waits for every worker and returns all workers' bytes. If the milestone is already complete:
+  /// at once, with nothing unless the server still has it.
   std::vector<std::vector<std::byte>> meet(const Milestone& at, std::span<const std::byte> mine);
   /// Waits for every worker; returns at once if the milestone is already complete.
   void barrier(const Milestone& at);

@@ -107,9 +107,9 @@ class JobFiles final : public SharedFiles {
   void find_pass(int epoch) {
     for (;;) {
       const uint64_t standing = job_.ask_standing();
-      // One of them is there already.
+      // Another worker has reached trained() already.
       whole_ = standing + 1 >= Milestone::trained(epoch).number;
-      if (whole_) return enter(epoch, 0);  // in which nobody is waited for any more
+      if (whole_) return enter(epoch, 0);  // no worker is waited for in it any more
       uint64_t before = 0;
       while (Milestone::passed(epoch, before + 1).number <= standing) ++before;
       const Milestone next = Milestone::passes_on(epoch, before);

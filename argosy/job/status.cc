@@ -14,7 +14,7 @@ double seconds(Env::Duration duration) {
   return std::max(0.0, std::chrono::duration<double>(duration).count());
 }
 
-/// Remembers what was counted a few seconds ago.
+/// Remembers counts of a few seconds ago.
 class RecentFigures {
  public:
   void take(Env::Time at, uint64_t samples, const ps::Client::Staleness& staleness) {

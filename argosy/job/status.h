@@ -15,8 +15,8 @@ namespace argosy {
 StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
                                   std::shared_ptr<const ps::Client> client);
 
-/// The status of one of `ranks` ranks: its activity, the rate of the last seconds, and that it
-/// waits for the others while it can do nothing alone. For one thread at a time.
+/// The status of one of `ranks` ranks: its activity, the rate of the last seconds, and, in
+/// activities that need the others, a wait for them. For one thread at a time.
 StatusReport::Look look_at_rank(Env& env, int index, int ranks, const Activity& activity);
 
 /// The status of a server, while it lives. Thread safety: full.

@@ -55,7 +55,7 @@ std::optional<ClusterEngine> slurm(const Machine& machine) {
   return engine;
 }
 
-/// The machine of mpirun, which every process is told of: "1234.0;tcp://10.0.0.1,192.168.0.1:4567".
+/// The machine of mpirun, known to every process: "1234.0;tcp://10.0.0.1,192.168.0.1:4567".
 std::string mpirun_host(const Machine& machine) {
   const std::string uri = machine.variable("OMPI_MCA_orte_hnp_uri");
   const size_t begin = uri.find("tcp://");

@@ -214,7 +214,7 @@ void check_values(const Flags& flags) {
                      "', expected DEBUG, INFO, WARNING or ERROR");
 }
 
-/// PaddleCloud lists its machines in variables; they count where no flag says otherwise.
+/// PaddleCloud lists its machines in variables, which flags override.
 Flags with_paddle_cloud(Flags flags, const Machine& machine) {
   for (const char* name : {"PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM"})
     if (machine.variable(name).empty()) return flags;

@@ -73,7 +73,7 @@ bool preflight(const Job& job) {
 }  // namespace
 
 int run(Flags flags, const Machine& machine) {
-  // mpirun that is killed leaves what it has started on its own machine alone.
+  // If mpirun is killed, the processes it started on its own machine live on.
   const int parent = machine.variable("OMPI_COMM_WORLD_SIZE").empty() ? 0 : ::getppid();
   Job job = make_job(flags, machine);
   job.command = find_command(flags.command);
@@ -88,7 +88,7 @@ int run(Flags flags, const Machine& machine) {
   }
   if (job.mode == Mode::collective && flags.gpus.empty())
     flags.gpus = visible_cards(machine);  // as the banner shows them
-  plan_processes(job);                    // says what is wrong before anything is touched
+  plan_processes(job);                    // throws before anything is touched
   const bool talks = !flags.json && (flags.log_level == "INFO" || flags.log_level == "DEBUG");
   prepare_log_dir(job.log_dir);
   if (!preflight(job)) return kNothingStarted;

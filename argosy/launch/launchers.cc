@@ -101,7 +101,7 @@ class Launchers::Links {
     explicit Other(LauncherLink its_link) : link(std::move(its_link)) {}
     LauncherLink link;
     bool done = false;                     // its workers are
-    bool over = false;                     // nothing more comes from there
+    bool over = false;                     // no more messages from there
     std::optional<Reminder> silence = {};  // that there is
     bool told = false;                     // of it
   };
@@ -114,7 +114,7 @@ class Launchers::Links {
     notes_.push_back(text);
     if (head_) tell_all("note " + to_word(text));
   }
-  /// A network may be cut for some seconds: that is said, and nothing else happens.
+  /// A network may be cut for some seconds: report it, and do nothing else.
   void speak_of(Other& other, Clock::time_point now) {
     if (other.silence && other.silence->since() != other.link.heard()) {
       if (std::exchange(other.told, false))

@@ -60,7 +60,7 @@ size_t processes_left() {
   if (::geteuid() != 0 && ::getrlimit(RLIMIT_NPROC, &limit) == 0)
     left = std::min<size_t>(left, limit.rlim_cur);
   size_t most = 0, now = 0;
-  std::ifstream("/sys/fs/cgroup/pids.max") >> most;  // "max" reads as nothing
+  std::ifstream("/sys/fs/cgroup/pids.max") >> most;  // "max" does not parse, which leaves 0
   std::ifstream("/sys/fs/cgroup/pids.current") >> now;
   if (most > 0) left = std::min(left, most - std::min(most, now));
   return left;

@@ -37,7 +37,7 @@ struct Guest {
   std::string job = {};
   int version = 0;
   std::optional<int> rank = {};
-  std::vector<int> nodes = {};  // that it is, where the lists say who is who
+  std::vector<int> nodes = {};  // that it is, if the lists tell
   std::vector<Member> members = {};
   bool ready = false;  // it has said all
   bool in = false;     // and was let in
@@ -405,7 +405,7 @@ void reorder_sockets(Reservation& reserved, std::vector<Descriptor> own) {
       reserved.sockets[i] = std::move(*next++);
 }
 
-/// A meeting of one: nobody else has to find this machine.
+/// A meeting of one: no other launcher has to find this machine.
 void settle_alone(Job& job) {
   for (Member& member : job.members) member.at.host = "127.0.0.1";
   if (job.http) job.http->host = "127.0.0.1";

@@ -88,7 +88,7 @@ class Subreaper {
   int before_ = 0;
 };
 
-/// The pipe by which all processes report. They never wait for us: a full pipe loses the report.
+/// The pipe for all processes' reports. They never wait for us: a full pipe drops the report.
 class ProgressPipe {
  public:
   ProgressPipe() {
@@ -108,7 +108,7 @@ class ProgressPipe {
     while (true) {
       const ssize_t n = ::read(read_.get(), block.data(), block.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n == 0) read_.reset();  // nobody is left; the descriptor would be ready for ever
+      if (n == 0) read_.reset();  // no writer is left; the descriptor would stay ready
       if (n <= 0) return;
       waiting_.append(block.data(), static_cast<size_t>(n));
       for (size_t end = 0; (end = waiting_.find('\n')) != std::string::npos;) {
@@ -397,7 +397,7 @@ class Supervisor {
       charge.restart_at.reset();
       if (!charge.running) continue;
       charge.running->signal(signal);
-      charge.running->signal(SIGCONT);  // one that is stopped would not hear it
+      charge.running->signal(SIGCONT);  // a stopped one would not get it
     }
   }
 
@@ -482,7 +482,7 @@ class Supervisor {
     }
   }
 
-  /// Once for each: a process whose log was deleted or replaced writes where nobody looks.
+  /// Reports, once each, processes that still write to a log that was deleted or replaced.
   void look_for_lost_logs() {
     for (Charge& charge : charges_) {
       const std::string& path = charge.process->log_file;

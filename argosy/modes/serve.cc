@@ -53,7 +53,7 @@ class Background {
  public:
   void run(std::function<void()> task) {
     const Lock lock(mutex_);
-    // Waits for the one before, so that no more than two threads are ever kept.
+    // Joins the previous one, so that there are never more than two threads.
     thread_ = std::jthread([task = std::move(task), before = std::move(thread_)]() mutable {
       if (before.joinable()) before.join();
       task();
@@ -106,7 +106,7 @@ void serve(Env& env, const ps::Placement& placement, const Role& role,
        .journal = options.journal,
        .background = [&](std::function<void()> task) { background.run(std::move(task)); }});
   if (options.before) server->alone([&] { options.before(*server); });
-  // Ends first: nothing comes in any more when the server goes.
+  // Destroyed first: no input arrives any more when the server goes.
   const std::unique_ptr<Transport> transport = tcp_transport();
   const Endpoint at =
       role.listen_fd

@@ -52,7 +52,7 @@ std::optional<Address> kernel_address(std::string_view digits) {
   return address;
 }
 
-/// Whether one who listens on `address` is reached under `other` as well.
+/// Whether a listener on `address` also gets connections to `other`.
 bool covers(const Address& address, const Address& other) {
   if (address == other || address == kAny) return true;
   return address == kMappedV4 && std::equal(other.begin(), other.begin() + kV4At, address.begin());
@@ -66,7 +66,7 @@ struct Socket {
   std::string inode;
 };
 
-/// One line of /proc/net/tcp or tcp6; nothing for the heading and for what has no owner any more.
+/// One line of /proc/net/tcp or tcp6; absent for the heading and for sockets without an owner.
 std::optional<Socket> parse_socket(const std::string& line) {
   constexpr size_t kLocal = 1, kState = 3, kUser = 7, kInode = 9;
   const std::vector<std::string> words = words_of(line);

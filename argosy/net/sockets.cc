@@ -20,7 +20,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-/// Null where the name means nothing.
+/// Null if the name does not resolve.
 Addresses resolve(const std::string& host, uint16_t port, int& error, int flags = 0) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;

@@ -142,7 +142,7 @@ void TcpLink::flush() {
   pass_to_loop(Progress::more);
 }
 
-/// False if there is none: nobody writes any more.
+/// Takes the outbox as the next batch. False: it is empty, and there is no writer any more.
 bool TcpLink::next_batch() {
   writing_.clear();
   first_ = 0;
@@ -192,7 +192,7 @@ void TcpLink::retire(size_t bytes) {
 }
 
 void TcpLink::pass_to_loop(Progress progress) {
-  std::vector<Outgoing> unsent;  // let go without the lock
+  std::vector<Outgoing> unsent;  // freed without the lock
   Lock lock(mutex_);
   if (hung_up_) {
     unsent.swap(writing_);
@@ -216,7 +216,7 @@ void TcpLink::wait_writable() {
                      });
 }
 
-/// The peer may have said why before it went, so what has come is read first.
+/// The peer may have sent a reason before it went, so read the input first.
 void TcpLink::write_failed(int error) {
   std::vector<Outgoing> unsent;
   writing_.clear();
@@ -295,7 +295,7 @@ bool TcpLink::receive() {
   return bytes == gather.size();
 }
 
-/// Takes apart what has been read.
+/// Parses the bytes read so far.
 void TcpLink::take_frames() {
   size_t begin = 0;
   while (!closing_) {
@@ -360,8 +360,8 @@ void TcpLink::end(const std::string& reason, Rest rest) {
   finish(reason, rest);
 }
 
-/// Tells the events, then waits until what was sent has gone out and the peer has closed too: to
-/// close with input unread would reset the connection, and the peer would lose our last frames.
+/// Calls on_close, then waits until the outbox is flushed and the peer has closed too: closing with
+/// unread input would reset the connection, and the peer would lose our last frames.
 void TcpLink::finish(const std::string& reason, Rest rest) {
   finished_ = true;
   if (const auto events = std::move(events_)) events->on_close(reason);
@@ -420,7 +420,7 @@ void TcpLink::hang_up() {
   loop_->remove(shared_from_this());
   payload_ = nullptr;
 
-  std::vector<Outgoing> unsent, half_sent;  // let go without the lock
+  std::vector<Outgoing> unsent, half_sent;  // freed without the lock
   Lock lock(mutex_);
   closing_ = true;
   hung_up_ = true;

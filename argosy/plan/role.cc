@@ -17,7 +17,7 @@
 namespace argosy {
 namespace {
 
-constexpr const char* kServerPort = "6174";  // of all servers, where no variable says another
+constexpr const char* kServerPort = "6174";  // of all servers, by default
 constexpr const char* kListenFd = "ARGOSY_LISTEN_FD";
 constexpr const char* kRestart = "ARGOSY_RESTART";
 constexpr const char* kAway = "ARGOSY_AWAY";
@@ -172,7 +172,7 @@ std::vector<Endpoint> read_servers(const Getenv& get, const Names& names) {
 }
 
 struct Workers {
-  std::vector<Endpoint> endpoints;  // empty where they are not known
+  std::vector<Endpoint> endpoints;  // empty if unknown
   int number;
 };
 

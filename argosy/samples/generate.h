@@ -30,7 +30,7 @@ struct CriteoOptions {
   std::function<void(uint64_t rows)> progress = {};
 };
 
-/// AUCs are what a model would have on these rows in expectation over their clicks.
+/// AUCs are a model's expected ones on these rows, over the randomness of clicks.
 struct CriteoReport {
   uint64_t rows = 0, clicks = 0;
   double bayes_auc = 0;     // of the true probabilities: no model can do better

@@ -77,7 +77,7 @@ std::string FiniteCheck::first_of(const Batch& batch, const RunSeed& seed) const
 }
 
 void FiniteCheck::report(const Batch& batch, VarId id, const Tensor& value, const RunSeed& seed) {
-  if (batch.size == 0) return;  // a mean over no instances; the lane makes nothing of it
+  if (batch.size == 0) return;  // a mean over no instances; the lane drops it
   const bool again = told_step_.exchange(batch.step) == batch.step;
   if (policy_ == CheckNan::warn && again) return;
   const uint64_t steps = ++steps_;

@@ -162,7 +162,7 @@ void Tcp::reduce_slices(const Collective& work, const Slices& slices, std::byte*
   add_parts(work, slices.size(own()), work.in + slices.begin(own()) * each, result);
 }
 
-/// In pieces whose parts stay in a cache between their arrival and their addition.
+/// Works in pieces that stay in a cache between their arrival and their addition.
 void Tcp::all_reduce_directly(const Collective& work) {
   const size_t most = kPiece / size_of(work.call.type);
   for (size_t begin = 0; begin < work.call.count; begin += most) {
@@ -218,7 +218,7 @@ void Tcp::reduce(const Collective& work) {
   const Slices slices(work.call.count, ranks(), work.call.type);
   const size_t each = size_of(work.call.type), mine = slices.size(own()) * each;
   const bool is_root = rank() == work.call.step.root;
-  // Behind the parts, where the result is not at once in its place.
+  // After the parts, unless the result is written to its place.
   std::byte* const spare = scratch((ranks() + 1) * mine) + ranks() * mine;
   std::byte* const result = is_root ? work.out + slices.begin(own()) * each : spare;
   reduce_slices(work, slices, result);
@@ -298,7 +298,7 @@ void Tcp::all_to_all(const Collective& work) {
   if (bytes > 0) std::memcpy(work.out + own() * bytes, from + own() * bytes, bytes);
 }
 
-/// After the round of distance d everybody has heard of 2d ranks.
+/// After the round of distance d every rank has heard of 2d ranks.
 void Tcp::meet(const Collective& work) {
   for (int distance = 1; distance < size(); distance *= 2) {
     out_.push_back({neighbour(distance), {}});

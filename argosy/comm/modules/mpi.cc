@@ -42,7 +42,7 @@ class Library {
     static Library library;
     return library;
   }
-  /// Ranks are lost, who would be waited for at the end.
+  /// Ranks are lost: do not wait for them at the end.
   void give_up() noexcept { broken_ = true; }
   int rank() const { return rank_; }
   int size() const { return size_; }

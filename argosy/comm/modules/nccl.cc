@@ -45,7 +45,7 @@ int device_number(const std::string& text) {
   return number;
 }
 
-/// Memory of the device, and of the host where the device can reach it; grows when it must.
+/// Device memory, or host memory that the device can access; grows as needed.
 class Buffer {
  public:
   enum class Place : uint8_t { device, host };
@@ -209,7 +209,7 @@ class Nccl final : public Engine {
     }
   }
 
-  /// Whether NCCL has taken what it was asked for. Throws where it has failed.
+  /// Whether NCCL has accepted the call. Throws if it has failed.
   bool settled() const {
     ncclResult_t state = ncclSuccess;
     require(ncclCommGetAsyncError(comm_, &state), "its work");

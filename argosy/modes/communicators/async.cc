@@ -95,15 +95,15 @@ class Async final : public Remote {
     if (full) merged_.clear();
   }
 
-  /// `next`: the batch whose values the exchange brings, if any.
+  /// `next`: the batch whose pull the exchange carries, if any.
   void send(const std::shared_ptr<ps::Exchange>& exchange, Flight* next) REQUIRES(mutex_) {
     exchange->ends_step = !exchange->dense.empty() || !exchange->pushes.empty();
     under_way_.push_back(begin(client(), exchange));
     if (next != nullptr) next->arrival = under_way_.back();
   }
 
-  Mutex mutex_;                                      // nobody waits for a server with it
-  std::deque<Flight*> prepared_ GUARDED_BY(mutex_);  // whose pulls have not been sent
+  Mutex mutex_;                                      // not held while waiting for a server
+  std::deque<Flight*> prepared_ GUARDED_BY(mutex_);  // their pulls are not sent yet
   Merged merged_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Arrival>> under_way_ GUARDED_BY(mutex_);
 };

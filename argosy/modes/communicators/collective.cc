@@ -190,7 +190,7 @@ class CollectiveTraining final : public InProcess {
  private:
   bool has_all_rows() const { return sharded_store_ == nullptr; }
 
-  /// Backward writes gradients to where they are summed.
+  /// Lets backward write gradients directly to the memory that is summed.
   void offer_places() {
     std::vector<Tensor> places(plan().parameters.size());
     for (size_t i = 0; i < places.size(); ++i)
@@ -215,7 +215,7 @@ class CollectiveTraining final : public InProcess {
   /// Sends the complete buckets, in the same order on every rank whatever the order of deliveries.
   void send_ready(BucketSums::When last) {
     if (!std::exchange(keys_are_sent_, true)) rows_->send_keys();
-    // The last one is left for commit, which has nothing else to do.
+    // Leave the last one to commit: there is nothing left to overlap with.
     const size_t end = buckets_.all.size() - (last == BucketSums::When::later ? 1 : 0);
     for (; sent_ < end && missing_[sent_] == 0; ++sent_) {
       const Bucket& bucket = buckets_.all[sent_];
@@ -227,7 +227,7 @@ class CollectiveTraining final : public InProcess {
     }
   }
 
-  /// All that this rank has for the step is there. False: no rank had anything.
+  /// This rank's part of the step is complete. False: no rank had a batch.
   bool end_step() {
     send_ready(BucketSums::When::now);
     batches_ = 0;
@@ -272,8 +272,8 @@ class CollectiveTraining final : public InProcess {
     take_from_first(*group_, tables(), rows && has_all_rows());
   }
 
-  /// This rank has no batch any more: it takes part in the steps of those that have, without a
-  /// gradient, until nobody has one.
+  /// This rank is out of batches: takes part in the others' steps without a gradient until no rank
+  /// has one.
   void join_the_others() {
     const FlushDenormals flush;
     for (bool more = true; more;) {

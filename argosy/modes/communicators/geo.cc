@@ -155,7 +155,7 @@ class Geo final : public Communicator {
     Round round = 0;                            // when they were asked for
     std::vector<std::vector<Key>> keys = {};    // by key set
     std::vector<std::vector<float>> rows = {};  // by table
-    std::shared_ptr<Arrival> arrival = {};      // null: nothing was asked for
+    std::shared_ptr<Arrival> arrival = {};      // null: no row was stale
     std::vector<Tensor> weights = {};           // by parameter: the servers', for inference
   };
 
@@ -304,14 +304,14 @@ class Geo final : public Communicator {
     }
   }
 
-  /// Differences that go out, and what comes back for them.
+  /// Differences to push, and the servers' values pulled with them.
   struct Differences {
     std::vector<std::vector<Key>> keys;                      // by key set
     std::vector<std::vector<float>> rows, fresh;             // by table
     std::vector<std::vector<float>> weights, fresh_weights;  // by parameter
   };
 
-  /// Sends what this worker has changed and takes what all have made of it.
+  /// Pushes this worker's differences and merges the servers' new values.
   void exchange_differences() REQUIRES(mutex_) {
     changed_.wait(mutex_, [&]() REQUIRES(mutex_) { return !exchanging_; });
     exchanging_ = true;
@@ -355,7 +355,7 @@ class Geo final : public Communicator {
           {.lists = std::make_shared<ps::KeyLists>(client_->placement(), all.keys),
            .grads = {all.rows.begin(), all.rows.end()}});
       exchange->lists = std::make_shared<ps::KeyLists>(client_->placement(), all.keys);
-      exchange->inference = true;  // the rows are there, and no list need be kept
+      exchange->inference = true;  // the rows exist, and no list need be kept
       for (const auto& rows : all.rows) all.fresh.emplace_back(rows.size());
       exchange->rows.assign(all.fresh.begin(), all.fresh.end());
     }
@@ -412,7 +412,7 @@ class Geo final : public Communicator {
   const std::shared_ptr<ps::Client> client_;
   const std::unique_ptr<InProcess> local_;
   LocalStore& tables_;
-  RemoteStore store_;  // what the servers have, with the states of the local tables' model
+  RemoteStore store_;  // the servers' values, with the states of the local tables' model
   const float share_;
   std::vector<RowPlace> places_;  // by table
   std::shared_mutex write_back_;  // shared: gradients are applied; alone: what came back is added

@@ -64,7 +64,7 @@ void KeyRound::split(std::span<const Key> keys, KeySet& set) {
     set.places[at] = static_cast<uint32_t>(i);
     set.keys[at] = static_cast<int64_t>(keys[i]);
   }
-  // Each begin stands at its end now, which is where the next one begins.
+  // Each begin is at its end now, which is where the next one begins.
   std::shift_right(set.begin.begin(), set.begin.end(), 1);
   set.begin[0] = 0;
 }

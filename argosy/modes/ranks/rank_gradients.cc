@@ -31,7 +31,7 @@ std::string text_of(std::span<const RankGradients::Parameter> parameters,
   return text.str();
 }
 
-/// A gradient as a whole: zeros where there is none.
+/// Copies a gradient as a dense one; zeros if there is none.
 void copy_whole(const dynamic::Value& value, float share, std::span<float> to) {
   if (!value.grad && !value.row_grad) {
     std::ranges::fill(to, 0.0F);
@@ -107,7 +107,7 @@ void RankGradients::count_final(const dynamic::Value& leaf) {
   const auto found = bucket_of_.find(&leaf);
   if (found == bucket_of_.end()) return;
   --buckets_[found->second].missing;
-  // The last one is left for reduce(), which has nothing else to do.
+  // Leave the last one to reduce(): there is nothing left to overlap with.
   for (; sent_ + 1 < buckets_.size() && buckets_[sent_].missing == 0; ++sent_)
     group_->start(filled(buckets_[sent_]));
 }

@@ -38,7 +38,7 @@ ShardedRows::~ShardedRows() {
     for (const auto& round : step_)
       for (Round::Gradients& grads : round->grads) grads.work.wait();
   } catch (const std::exception&) {
-    return;  // the group has failed: nothing is under way any more
+    return;  // the group has failed: no call is in progress
   }
 }
 
@@ -73,7 +73,7 @@ void ShardedRows::begin_step() {
   for (Owned& owned : owned_) owned.is_collected = false;
 }
 
-/// The round whose keys have been told, or one that tells them now, as a rank did not know.
+/// The round whose keys have been sent, or one that sends them now, as a rank did not know its own.
 std::unique_ptr<ShardedRows::Round> ShardedRows::round_of(const Batch* batch) {
   std::unique_ptr<Round> round = std::move(next_);
   if (round != nullptr && round->keys.is_started()) {
@@ -137,8 +137,7 @@ bool ShardedRows::infer_nothing() {
   return asked_.any(Says::keys);
 }
 
-/// Each owner looks up what the others ask for, in the order of ranks, as one process does with
-/// their batches.
+/// Owners read rows in the order of the ranks that ask, as one process does with their batches.
 void ShardedRows::exchange_rows(const KeyRound& keys, ps::Purpose purpose) {
   row_block_ = 0;
   for (const Table& table : tables_) row_block_ += keys.most(table.set) * table.dim;

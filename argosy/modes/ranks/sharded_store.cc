@@ -55,7 +55,7 @@ void ShardedStore::help(Env& env) {
 void ShardedStore::save_part(Env& env, const std::string& folder, uint64_t generation) {
   env.make_directories(folder);
   own_.save_tables(env, folder, ending(generation, group_.rank(), group_.size()));
-  group_.barrier();  // all files are there
+  group_.barrier();  // all files are written
 }
 
 SavedTables ShardedStore::save(Env& env, const std::string& folder, uint64_t generation) {

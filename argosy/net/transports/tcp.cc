@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using asio::ip::tcp;
 
-constexpr auto kAcceptAgain = 100ms;  // after accept() failed, mostly for want of descriptors
+constexpr auto kAcceptAgain = 100ms;  // after accept() failed, mostly for lack of descriptors
 constexpr int kBacklog = 1024;
 
 /// As people write it: IPv4 even if it came in over an IPv6 socket.
@@ -33,7 +33,7 @@ Endpoint endpoint_of(const tcp::endpoint& at) {
   return {address.to_string(), at.port()};
 }
 
-/// Answers at once, and notices a peer whose machine is gone after about a minute.
+/// Disables delays, and detects a peer whose machine is gone after about a minute.
 void tune(tcp::socket& socket) {
   const auto set = [&](int level, int name, int value) {
     ::setsockopt(socket.native_handle(), level, name, &value, sizeof(value));
@@ -202,11 +202,11 @@ class Connect final : public TcpMember, public std::enable_shared_from_this<Conn
 
   void connected() {
     asio::error_code error;
-    // A port of ours that nobody listens on may be chosen for this very socket.
+    // The kernel may give this socket the very port it connects to, if nobody listens on it.
     if (socket_.local_endpoint(error) == socket_.remote_endpoint(error))
       return failed("Connection refused");
     tune(socket_);
-    // Made anew: one that has waited to become writable is woken for that for ever.
+    // Recreated: a socket that has waited to become writable is woken for that for ever.
     const auto protocol = addresses_[tried_ - 1].protocol();
     tcp::socket socket(loop_.io, protocol, socket_.release());
     const auto link = std::make_shared<TcpLink>(loop_, std::move(socket), to_.text(), options_);
