@@ -14,7 +14,7 @@ set(argosy_apart
   ps/row_recipe.cc ps/shard.cc ps/step_group.cc train/trainer.cc
   config/config_test.cc config/network_test.cc config/proof_test.cc job/transpiler_test.cc launch/job_test.cc
   launch/ports_test.cc modes/stepper_test.cc net/simulation_test.cc plan/role_test.cc ps/rule_test.cc
-  ps/schedule_test.cc ps/server_test.cc train/sharded_test.cc train/sparse_trainer_test.cc)
+  ps/schedule_test.cc ps/server_test.cc train/metric_tally_test.cc train/sharded_test.cc train/sparse_trainer_test.cc)
 
 function(argosy_unity target)
   if(NOT ARGOSY_UNITY)

@@ -7,13 +7,12 @@
 
 #include "argosy/base/error.h"
 #include "argosy/train/checkpoint.h"
+#include "argosy/train/manifest.h"
 
 namespace argosy {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string manifest_of(const std::string& folder) { return folder + "/persistables.argosy"; }
 
 std::string read_text(Env& env, const std::string& path) {
   const std::vector<std::byte> bytes = env.read_file(path);
@@ -26,7 +25,7 @@ std::string epoch_folder(const std::string& folder, int64_t epoch) {
   return folder + "/" + std::to_string(epoch);
 }
 
-bool is_save(Env& env, const std::string& folder) { return env.file_exists(manifest_of(folder)); }
+bool is_save(Env& env, const std::string& folder) { return env.file_exists(manifest_path(folder)); }
 
 std::optional<Save> newest_save(Env& env, const std::string& folder) {
   std::vector<std::string> saves;
@@ -37,7 +36,7 @@ std::optional<Save> newest_save(Env& env, const std::string& folder) {
   // By time: later epochs of an earlier run may be there as well.
   std::optional<Save> newest;
   for (const std::string& save : saves) {
-    const auto written = fs::last_write_time(manifest_of(save));
+    const auto written = fs::last_write_time(manifest_path(save));
     if (!newest || written >= newest->written) newest = {save, written};
   }
   return newest;
@@ -77,7 +76,7 @@ std::optional<Save> SaveNotes::newest() const {
   for (uint64_t generation = 0; lines >> word >> generation >> std::ws;) {
     std::getline(lines, folder);
     if (checkpoint_generation(env_, folder) == generation)
-      newest = {folder, fs::last_write_time(manifest_of(folder))};
+      newest = {folder, fs::last_write_time(manifest_path(folder))};
   }
   return newest;
 }

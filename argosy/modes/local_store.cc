@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "argosy/base/error.h"
-#include "argosy/base/file_sink.h"
-#include "argosy/base/file_source.h"
-#include "argosy/ps/table_file.h"
 
 namespace argosy {
 
@@ -49,13 +46,9 @@ SavedTables LocalStore::save(Env& env, const std::string& folder, uint64_t gener
 std::vector<ps::SavedTable> LocalStore::save_tables(Env& env, const std::string& folder,
                                                     const std::string& ending) {
   std::vector<ps::SavedTable> files;
-  for (const auto& table : tables_) {
-    const std::string& name = table->spec().name;
-    files.push_back({name, fmt::format("{}.{}", name, ending)});
-    FileSink file(env, folder + "/" + files.back().file);
-    save_table(*table, file);
-    file.finish();
-  }
+  for (const auto& table : tables_)
+    files.push_back(
+        save_table_file(env, folder, fmt::format("{}.{}", table->spec().name, ending), *table));
   return files;
 }
 
@@ -66,16 +59,7 @@ void LocalStore::load(Env& env, const std::string& folder, std::span<const ps::S
 void LocalStore::load_tables(Env& env, const std::string& folder,
                              std::span<const ps::SavedTable> tables, FunctionRef<bool(Key)> keep) {
   ++loads_;
-  for (const auto& table : tables_) {
-    ps::TableLoad load(*table);
-    for (const ps::SavedTable& saved : tables) {
-      if (saved.table != table->spec().name) continue;
-      FileSource part(env, folder + "/" + saved.file);
-      load.add(part, keep);
-      check<DataError>(part.left() == 0, part.what(), ": ", part.left(), " bytes too many");
-    }
-    load.finish();
-  }
+  load_table_files(env, folder, tables, tables_, keep);
 }
 
 TableRows LocalStore::rows(const std::string& name) {

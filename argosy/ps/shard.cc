@@ -7,9 +7,6 @@
 
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
-#include "argosy/base/file_sink.h"
-#include "argosy/base/file_source.h"
-#include "argosy/ps/table_file.h"
 
 namespace argosy::ps {
 namespace {
@@ -106,33 +103,18 @@ std::vector<SavedTable> Shard::save(Env& env, const std::string& folder, uint64_
   env.make_directories(folder);
   std::vector<SavedTable> files;
   for (const auto& table : tables_) {
-    const std::string& name = table->spec().name;
-    files.push_back(
-        {name, fmt::format("{}.{}.{}-of-{}.rows", name, generation, index_, placement_.servers)});
-    FileSink out(env, folder + "/" + files.back().file);
-    save_table(*table, out);
-    out.finish();
+    std::string file = fmt::format("{}.{}.{}-of-{}.rows", table->spec().name, generation, index_,
+                                   placement_.servers);
+    files.push_back(save_table_file(env, folder, std::move(file), *table));
   }
   return files;
 }
 
 void Shard::load(Env& env, const std::string& folder, std::span<const SavedTable> files) {
   const auto mine = [&](Key key) { return placement_.server_of(key) == index_; };
-  for (size_t number = 0; number < tables_.size(); ++number) {
-    const auto& table = tables_[number];
-    TableLoad load(*table);
-    size_t parts = 0;
-    for (const SavedTable& saved : files) {
-      if (saved.table != table->spec().name) continue;
-      FileSource part(env, folder + "/" + saved.file);
-      load.add(part, mine);
-      check<DataError>(part.left() == 0, part.what(), ": ", part.left(), " bytes too many");
-      ++parts;
-    }
-    check<DataError>(parts > 0, folder, ": has no table '", table->spec().name, "'");
-    load.finish();
-    if (changes_ != nullptr) changes_->replaced(number);
-  }
+  load_table_files(env, folder, files, tables_, mine);
+  if (changes_ == nullptr) return;
+  for (size_t number = 0; number < tables_.size(); ++number) changes_->replaced(number);
 }
 
 verbs::ReadRows::Result Shard::read_rows(const verbs::ReadRows& request) {

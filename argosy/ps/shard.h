@@ -55,8 +55,8 @@ class Shard {
 
   /// Writes one file per table to `folder`.
   std::vector<SavedTable> save(Env& env, const std::string& folder, uint64_t generation);
-  /// Reads files that any number of servers saved, keeping the keys of this one. Each table is
-  /// replaced as a whole. Throws DataError.
+  /// Reads files that any number of servers saved, keeping the keys of this one. All tables are
+  /// replaced, or with a DataError none.
   void load(Env& env, const std::string& folder, std::span<const SavedTable> files);
   verbs::ReadRows::Result read_rows(const verbs::ReadRows& request);
   size_t shrink(uint32_t unseen);

@@ -188,6 +188,8 @@ TEST_F(ShardTest, ASaveThatDoesNotFitChangesNothing) {
   };
   bytes.push_back(std::byte{7});
   write_file_atomically(env, path, bytes);
+  EXPECT_NE(load_error().find(" bytes, expected the "), std::string::npos) << load_error();
+  files[0].sum = {};  // as in saves of the first releases
   EXPECT_EQ(load_error(), path + ": 1 bytes too many");
   bytes.resize(bytes.size() / 2);
   write_file_atomically(env, path, bytes);

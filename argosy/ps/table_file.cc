@@ -8,56 +8,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "argosy/base/error.h"
 #include "argosy/base/finite.h"
-#include "argosy/base/hash.h"
 
 namespace argosy::ps {
 namespace {
 
 constexpr uint32_t kMagic = 0x54505341;  // "ASPT"
 constexpr uint32_t kVersion = 1;
-constexpr uint32_t kBlock = 4096;  // rows
+constexpr uint32_t kBlock = 4096;           // rows
+constexpr uint64_t kMostFloats = 1U << 20;  // of a row; a header that says more is damaged
 
 struct Header {
   uint32_t magic, version;
   uint64_t dim, row_floats, counted_floats;
   uint32_t unseen, scores;
 };
-static_assert(sizeof(Header) == 40);
-
-Header header_of(const RowRecipe& recipe) {
-  return {.magic = kMagic,
-          .version = kVersion,
-          .dim = recipe.dim(),
-          .row_floats = recipe.floats(Section::rows),
-          .counted_floats = recipe.floats(Section::counted),
-          .unseen = recipe.tracks_unseen() ? 1U : 0U,
-          .scores = recipe.scores_rows() ? 1U : 0U};
-}
-
-class SummedSink final : public ByteSink {
- public:
-  explicit SummedSink(ByteSink& out) : out_(out) {}
-  void write(std::span<const std::byte> bytes) override {
-    sum_.add(bytes);
-    out_.write(bytes);
-  }
-  uint64_t digest() const { return sum_.digest(); }
-
- private:
-  ByteSink& out_;
-  RunningHash sum_;
-};
-
-template <Plain T>
-void take_summed(ByteReader& in, std::span<T> values, RunningHash& sum) {
-  const auto bytes = in.take(values.size_bytes());
-  sum.add(bytes);
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-}
+static_assert(sizeof(Header) == TableReader::kHeaderBytes);
 
 [[gnu::cold]] void refuse_rows(const RowRecipe& recipe, std::span<const Key> keys,
                                std::span<const float> rows) {
@@ -67,7 +35,7 @@ void take_summed(ByteReader& in, std::span<T> values, RunningHash& sum) {
                   keys[static_cast<size_t>(bad - rows.begin()) / width], " holds ", *bad);
 }
 
-void save_section(RowTable& table, Section section, ByteSink& out) {
+void save_section(RowTable& table, Section section, TableWriter& out) {
   RowImages& images = table.images();
   const std::vector<Key> all = images.keys(section);
   std::vector<Key> keys;
@@ -76,86 +44,187 @@ void save_section(RowTable& table, Section section, ByteSink& out) {
     keys.clear();
     rows.clear();
     const size_t n = std::min<size_t>(kBlock, all.size() - first);
-    images.read(section, std::span(all).subspan(first, n), keys, rows);
-    if (keys.empty()) continue;  // erased meanwhile
+    images.read(section, std::span(all).subspan(first, n), keys, rows);  // fewer: erased meanwhile
     if (section == Section::rows && !all_finite(rows)) refuse_rows(table.recipe(), keys, rows);
-    out.put(static_cast<uint32_t>(keys.size()));
-    out.put_all(std::span<const Key>(keys));
-    out.put_all(std::span<const float>(rows));
+    out.add(section, keys, rows);
   }
-  out.put(uint32_t{0});
 }
 
 }  // namespace
 
-void save_table(RowTable& table, ByteSink& out) {
-  SummedSink summed(out);
-  summed.put(header_of(table.recipe()));
-  save_section(table, Section::rows, summed);
-  if (table.recipe().counts_keys()) save_section(table, Section::counted, summed);
-  out.put(summed.digest());
+TableLayout layout_of(const RowRecipe& recipe) {
+  return {.dim = recipe.dim(),
+          .row_floats = recipe.floats(Section::rows),
+          .counted_floats = recipe.floats(Section::counted),
+          .unseen = recipe.tracks_unseen(),
+          .scores = recipe.scores_rows()};
 }
 
-void TableLoad::add(ByteReader& in, FunctionRef<bool(Key)> keep) {
-  RunningHash sum;
+TableWriter::TableWriter(ByteSink& out, const TableLayout& layout) : out_(out), layout_(layout) {
+  const Header header{.magic = kMagic,
+                      .version = kVersion,
+                      .dim = layout.dim,
+                      .row_floats = layout.row_floats,
+                      .counted_floats = layout.counted_floats,
+                      .unseen = layout.unseen ? 1U : 0U,
+                      .scores = layout.scores ? 1U : 0U};
+  put(std::as_bytes(std::span(&header, 1)));
+}
+
+void TableWriter::put(std::span<const std::byte> bytes) {
+  hash_.add(bytes);
+  out_.write(bytes);
+  sum_.bytes += bytes.size();
+}
+
+void TableWriter::put_block() {
+  if (keys_.empty()) return;
+  const auto n = static_cast<uint32_t>(keys_.size());
+  put(std::as_bytes(std::span(&n, 1)));
+  put(std::as_bytes(std::span(keys_)));
+  put(std::as_bytes(std::span(images_)));
+  if (section_ == Section::rows) sum_.rows += n;
+  keys_.clear();
+  images_.clear();
+}
+
+void TableWriter::end_section() {
+  put_block();
+  constexpr uint32_t kEnd = 0;
+  put(std::as_bytes(std::span(&kEnd, 1)));
+}
+
+void TableWriter::add(Section section, std::span<const Key> keys, std::span<const float> images) {
+  if (section != section_) {
+    end_section();
+    section_ = section;
+  }
+  const size_t width = layout_.floats(section);
+  while (!keys.empty()) {
+    const size_t n = std::min<size_t>(keys.size(), kBlock - keys_.size());
+    keys_.insert(keys_.end(), keys.begin(), keys.begin() + static_cast<ptrdiff_t>(n));
+    images_.insert(images_.end(), images.begin(),
+                   images.begin() + static_cast<ptrdiff_t>(n * width));
+    keys = keys.subspan(n);
+    images = images.subspan(n * width);
+    if (keys_.size() == kBlock) put_block();
+  }
+}
+
+FileSum TableWriter::finish() {
+  if (section_ == Section::rows && layout_.counted_floats > 0) add(Section::counted, {}, {});
+  end_section();
+  sum_.sum = hash_.digest();
+  out_.put(sum_.sum);
+  sum_.bytes += sizeof sum_.sum;
+  return sum_;
+}
+
+TableReader::TableReader(ByteReader& in) : in_(in) {
   Header header{};
-  take_summed(in, std::span(&header, 1), sum);
-  check<DataError>(header.magic == kMagic, in.what(), ": not a sparse table");
-  check<DataError>(header.version == kVersion, in.what(), ": version ", header.version,
+  take(std::span(&header, 1));
+  check<DataError>(header.magic == kMagic, what(), ": not a sparse table");
+  check<DataError>(header.version == kVersion, what(), ": version ", header.version,
                    " of a sparse table, expected ", kVersion);
-  const Header own = header_of(recipe_);
-  const size_t without_state = recipe_.weights_at() + recipe_.dim();
-  check<DataError>(
-      header.dim == own.dim &&
-          (header.row_floats == own.row_floats || header.row_floats == without_state) &&
-          header.counted_floats == own.counted_floats && header.unseen == own.unseen &&
-          header.scores == own.scores,
-      "table '", recipe_.spec().name, "': ", in.what(), " holds rows of ", header.dim,
-      " weights in ", header.row_floats, " floats (unseen ", header.unseen, ", scores ",
-      header.scores, ", counts ", header.counted_floats, "), expected ", own.dim, " in ",
-      own.row_floats, " (unseen ", own.unseen, ", scores ", own.scores, ", counts ",
-      own.counted_floats, ")");
-  add_section(Section::rows, header.row_floats, in, sum, keep);
-  if (recipe_.counts_keys()) add_section(Section::counted, header.counted_floats, in, sum, keep);
-  check<DataError>(in.left() >= sizeof(uint64_t), in.what(), ": ends early, its checksum is gone");
-  check<DataError>(in.get<uint64_t>() == sum.digest(), in.what(),
-                   ": its checksum does not fit its bytes");
+  layout_ = {.dim = header.dim,
+             .row_floats = header.row_floats,
+             .counted_floats = header.counted_floats,
+             .unseen = header.unseen != 0,
+             .scores = header.scores != 0};
+  check<DataError>(header.unseen <= 1 && header.scores <= 1 && layout_.dim <= kMostFloats &&
+                       layout_.row_floats <= kMostFloats && layout_.counted_floats <= kMostFloats &&
+                       layout_.weights_at() + layout_.dim <= layout_.row_floats,
+                   what(), ": damaged, rows of ", layout_.row_floats, " floats for ", layout_.dim,
+                   " weights");
 }
 
-void TableLoad::add_section(Section section, size_t width, ByteReader& in, RunningHash& sum,
-                            FunctionRef<bool(Key)> keep) {
-  const size_t whole = recipe_.floats(section);
-  std::optional<Key> last;
-  std::vector<Key> keys;
-  std::vector<float> rows;
-  for (;;) {
-    uint32_t n = 0;
-    take_summed(in, std::span(&n, 1), sum);
-    if (n == 0) return;
-    check<DataError>(n <= kBlock, in.what(), ": a block of ", n, " rows, expected at most ",
-                     kBlock);
-    keys.resize(n);
-    rows.resize(n * width);
-    take_summed(in, std::span(keys), sum);
-    take_summed(in, std::span(rows), sum);
-    keys_.clear();
-    images_.clear();
-    for (size_t i = 0; i < n; ++i) {
-      check<DataError>(!last || *last < keys[i], in.what(), ": key ", keys[i],
-                       " does not come after ", last.value_or(0));
-      last = keys[i];
-      if (!keep(keys[i])) continue;
-      keys_.push_back(keys[i]);
-      const size_t at = images_.size();
-      images_.resize(at + whole);
-      std::copy_n(rows.data() + i * width, width, images_.data() + at);
-      if (width < whole) recipe_.renew_state(images_.data() + at);
+template <Plain T>
+void TableReader::take(std::span<T> values) {
+  const auto bytes = in_.take(values.size_bytes());
+  hash_.add(bytes);
+  sum_.bytes += bytes.size();
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+
+std::optional<TableReader::Block> TableReader::next() {
+  if (ended_) return std::nullopt;
+  uint32_t n = 0;
+  take(std::span(&n, 1));
+  if (n == 0) {
+    last_.reset();
+    if (section_ == Section::rows && layout_.counted_floats > 0) {
+      section_ = Section::counted;
+      return next();
     }
-    try {
-      loading_->add(section, keys_, images_);
-    } catch (const DataError& e) {
-      fail<DataError>(in.what(), ": ", e.what());
-    }
+    finish();
+    return std::nullopt;
+  }
+  check<DataError>(n <= kBlock, what(), ": a block of ", n, " rows, expected at most ", kBlock);
+  const size_t floats = n * layout_.floats(section_);
+  check<DataError>(n * sizeof(Key) + floats * sizeof(float) <= in_.left(), what(), ": ends early, ",
+                   n, " rows expected and ", in_.left(), " bytes left");
+  keys_.resize(n);
+  images_.resize(floats);
+  take(std::span(keys_));
+  take(std::span(images_));
+  for (const Key key : keys_) {
+    check<DataError>(!last_ || *last_ < key, what(), ": key ", key, " does not come after ",
+                     last_.value_or(0));
+    last_ = key;
+  }
+  if (section_ == Section::rows) sum_.rows += n;
+  return Block{section_, keys_, images_};
+}
+
+void TableReader::finish() {
+  ended_ = true;
+  check<DataError>(in_.left() >= sizeof(uint64_t), what(), ": ends early, its checksum is gone");
+  sum_.sum = in_.get<uint64_t>();
+  sum_.bytes += sizeof sum_.sum;
+  check<DataError>(sum_.sum == hash_.digest(), what(), ": its checksum does not fit its bytes");
+}
+
+FileSum save_table(RowTable& table, ByteSink& out) {
+  TableWriter writer(out, layout_of(table.recipe()));
+  save_section(table, Section::rows, writer);
+  if (table.recipe().counts_keys()) save_section(table, Section::counted, writer);
+  return writer.finish();
+}
+
+FileSum TableLoad::add(ByteReader& in, FunctionRef<bool(Key)> keep) {
+  TableReader reader(in);
+  const TableLayout& found = reader.layout();
+  TableLayout expected = layout_of(recipe_);
+  const TableLayout own = expected;
+  if (found.state_floats() == 0) expected.row_floats = expected.weights_at() + expected.dim;
+  check<DataError>(found == expected, "table '", recipe_.spec().name, "': ", in.what(),
+                   " holds rows of ", found.dim, " weights in ", found.row_floats,
+                   " floats (unseen ", found.unseen, ", scores ", found.scores, ", counts ",
+                   found.counted_floats, "), expected ", own.dim, " in ", own.row_floats,
+                   " (unseen ", own.unseen, ", scores ", own.scores, ", counts ",
+                   own.counted_floats, ")");
+  while (const auto block = reader.next()) add_block(*block, reader, keep);
+  return reader.sum();
+}
+
+void TableLoad::add_block(const TableReader::Block& block, const TableReader& from,
+                          FunctionRef<bool(Key)> keep) {
+  const size_t width = from.layout().floats(block.section);
+  const size_t whole = recipe_.floats(block.section);
+  keys_.clear();
+  images_.clear();
+  for (size_t i = 0; i < block.keys.size(); ++i) {
+    if (!keep(block.keys[i])) continue;
+    keys_.push_back(block.keys[i]);
+    const size_t at = images_.size();
+    images_.resize(at + whole);
+    std::copy_n(block.images.data() + i * width, width, images_.data() + at);
+    if (width < whole) recipe_.renew_state(images_.data() + at);
+  }
+  try {
+    loading_->add(block.section, keys_, images_);
+  } catch (const DataError& e) {
+    fail<DataError>(from.what(), ": ", e.what());
   }
 }
 

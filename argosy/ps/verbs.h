@@ -14,21 +14,13 @@
 #include "argosy/net/frame.h"
 #include "argosy/ps/archive.h"
 #include "argosy/ps/file_queue.h"
+#include "argosy/ps/saved_table.h"
 #include "argosy/ps/server_mark.h"
 
 // The requests of a worker to a server other than exchanges. A verb is a struct: its fields, name,
 // text for messages and result type. A file of verbs/ performs it on the server; one that only its
 // own tests use may be declared there.
 namespace argosy::ps {
-
-/// A file with rows of a table: all of them, or a part.
-struct SavedTable {
-  std::string table, file;
-  template <class A>
-  void fields(A& a) {
-    a(table, file);
-  }
-};
 
 /// What a worker can tell a restarted server of its previous life.
 struct KnownOfServer {

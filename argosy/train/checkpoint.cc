@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 #include "argosy/base/error.h"
 #include "argosy/modes/dense_pieces.h"
@@ -14,87 +13,6 @@
 
 namespace argosy {
 namespace {
-
-constexpr std::string_view kHeader = "argosy checkpoint 2";
-constexpr std::string_view kFirstHeader = "argosy checkpoint 1";  // had no marks of servers
-
-/// What the text of persistables.argosy says, line by line:
-///   argosy checkpoint 2
-///   epoch 2                      the one to go on with
-///   batches 340                  of it that are done
-///   file 3 1200                  lines of file 3 that are done; file 3 whole
-///   table factors factors.7.rows
-///   server 1 812 1630 1622       ServerMark of server 1
-///   replaced factors.6.rows
-struct Manifest {
-  ResumePoint resume;
-  std::vector<ps::SavedTable> tables;
-  std::vector<std::string> replaced;  // files of the generation before, which may be left
-  std::vector<std::string> marks;     // by server
-  uint64_t generation = 0;            // of the table files
-
-  std::string text() const {
-    std::string out = fmt::format("{}\nepoch {}\nbatches {}\ngeneration {}\n", kHeader,
-                                  resume.epoch, resume.data.batches, generation);
-    auto line = std::back_inserter(out);
-    for (const FileMark& mark : resume.data.files) {
-      if (mark.lines == FileMark::kWhole)
-        fmt::format_to(line, "file {} whole\n", mark.file);
-      else
-        fmt::format_to(line, "file {} {}\n", mark.file, mark.lines);
-    }
-    for (const ps::SavedTable& entry : tables)
-      fmt::format_to(line, "table {} {}\n", entry.table, entry.file);
-    for (size_t i = 0; i < marks.size(); ++i) fmt::format_to(line, "server {} {}\n", i, marks[i]);
-    for (const std::string& file : replaced) fmt::format_to(line, "replaced {}\n", file);
-    return out;
-  }
-
-  /// An empty text is a model without tables, saved before its first epoch.
-  static Manifest parse(const std::string& text, const std::string& path) {
-    Manifest manifest;
-    if (text.empty()) return manifest;
-    std::istringstream lines(text);
-    std::string line;
-    std::getline(lines, line);
-    check<DataError>(line == kHeader || line == kFirstHeader, path, ": begins with '", line,
-                     "', expected '", kHeader, "'");
-    while (std::getline(lines, line)) {
-      std::istringstream words(line);
-      std::string what, lines_done;
-      words >> what;
-      if (what == "epoch") {
-        words >> manifest.resume.epoch;
-      } else if (what == "batches") {
-        words >> manifest.resume.data.batches;
-      } else if (what == "generation") {
-        words >> manifest.generation;
-      } else if (what == "file") {
-        FileMark& mark = manifest.resume.data.files.emplace_back();
-        words >> mark.file >> lines_done;
-        if (lines_done == "whole")
-          mark.lines = FileMark::kWhole;
-        else
-          std::istringstream(lines_done) >> mark.lines;
-      } else if (what == "table") {
-        ps::SavedTable& entry = manifest.tables.emplace_back();
-        words >> entry.table >> entry.file;
-      } else if (what == "server") {
-        size_t number = 0;
-        words >> number >> std::ws;
-        if (number == manifest.marks.size()) std::getline(words, manifest.marks.emplace_back());
-      } else if (what == "replaced") {
-        words >> manifest.replaced.emplace_back();
-      } else {
-        words.setstate(std::ios::failbit);
-      }
-      check<DataError>(!words.fail(), path, ": cannot read '", line, "' of the checkpoint");
-    }
-    return manifest;
-  }
-};
-
-std::string manifest_path(const std::string& dir) { return dir + "/persistables.argosy"; }
 
 /// From the existing checkpoint; nothing if there is none, or none that can be read.
 Manifest previous_manifest(Env& env, const std::string& dir) {

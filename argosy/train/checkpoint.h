@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "argosy/base/env.h"
-#include "argosy/data/dataset.h"
 #include "argosy/modes/table_store.h"
 #include "argosy/ps/placement.h"
 #include "argosy/ps/server_mark.h"
+#include "argosy/train/manifest.h"
 
 namespace argosy {
 
@@ -16,19 +16,13 @@ namespace ps {
 class Server;
 }
 
-/// The point from which a run continues.
-struct ResumePoint {
-  int epoch = 1;           // to continue with; the first is 1
-  DataPosition data = {};  // how much of it has been trained on
-};
-
 /// Saves everything a run needs to continue: `dir`/persistables.argosy with parameters, states,
 /// optimizer state and counters, and one file per sparse table, which it names. It is written last,
 /// so a crash at any moment leaves either the previous checkpoint or the new one.
 void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
                      const ResumePoint& resume);
-/// Fills the store. Throws DataError with the path if something is damaged, missing or does not fit
-/// the model; no tensor has changed then, but a table may have.
+/// Fills the store. Throws DataError with the path if something is damaged, missing, of another
+/// save or does not fit the model, of which nothing has changed then.
 ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store);
 
 /// Which of the saves in a folder, counted from 1, the checkpoint there is; 0: there is none.

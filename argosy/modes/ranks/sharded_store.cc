@@ -52,20 +52,33 @@ void ShardedStore::help(Env& env) {
   }
 }
 
-void ShardedStore::save_part(Env& env, const std::string& folder, uint64_t generation) {
+std::vector<ps::SavedTable> ShardedStore::save_part(Env& env, const std::string& folder,
+                                                    uint64_t generation) {
   env.make_directories(folder);
-  own_.save_tables(env, folder, ending(generation, group_.rank(), group_.size()));
+  const std::vector<ps::SavedTable> own =
+      own_.save_tables(env, folder, ending(generation, group_.rank(), group_.size()));
+  std::vector<int64_t> sums;  // of this rank's files
+  for (const auto& [table, file, sum] : own)
+    for (const uint64_t number : {sum.rows, sum.bytes, sum.sum})
+      sums.push_back(static_cast<int64_t>(number));
+  std::vector<int64_t> all(sums.size() * static_cast<size_t>(group_.size()));
   group_.barrier();  // all files are written
+  if (!sums.empty()) group_.all_gather(std::span<const int64_t>(sums), std::span(all));
+  std::vector<ps::SavedTable> files;
+  for (size_t i = 0; i < own.size(); ++i)
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const int64_t* const sum = all.data() + static_cast<size_t>(rank) * sums.size() + 3 * i;
+      files.push_back({own[i].table,
+                       own[i].table + "." + ending(generation, rank, group_.size()),
+                       {static_cast<uint64_t>(sum[0]), static_cast<uint64_t>(sum[1]),
+                        static_cast<uint64_t>(sum[2])}});
+    }
+  return files;
 }
 
 SavedTables ShardedStore::save(Env& env, const std::string& folder, uint64_t generation) {
   order(ps::verbs::Save{generation, folder}, "save");
-  save_part(env, folder, generation);
-  SavedTables saved;
-  for (const std::string& name : own_.sparse_tables())
-    for (int rank = 0; rank < group_.size(); ++rank)
-      saved.files.push_back({name, name + "." + ending(generation, rank, group_.size())});
-  return saved;
+  return {.files = save_part(env, folder, generation), .marks = {}};
 }
 
 void ShardedStore::load_part(Env& env, const std::string& folder,

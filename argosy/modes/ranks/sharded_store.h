@@ -55,7 +55,8 @@ class ShardedStore final : public TableStore {
 
   bool is_first() const { return group_.rank() == 0; }
   void order(const Order& order, std::string_view what);
-  void save_part(Env& env, const std::string& folder, uint64_t generation);
+  /// Saves the rows of this rank; returns the files of all ranks, table by table.
+  std::vector<ps::SavedTable> save_part(Env& env, const std::string& folder, uint64_t generation);
   void load_part(Env& env, const std::string& folder, std::span<const ps::SavedTable> tables);
   void send_rows(const std::string& table);
   size_t shrink_part(uint32_t unseen);
