@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "apps/ckpt_command.h"
 #include "apps/completion.h"
 #include "argosy/argosy.h"
 #include "argosy/base/own_folder.h"
@@ -364,11 +365,13 @@ int main(int argc, char** argv) {
   add_infer(app, run);
   GenFlags gen;
   add_gen(app, gen);
+  CkptFlags ckpt;
   DoctorFlags patient;
   int exit_code = 0;
   StatusFlags status;
   add_status(app, status, exit_code);
   add_doctor(app, patient, exit_code);
+  add_ckpt(app, ckpt, exit_code);
 
   std::string file;
   bool dot = false;

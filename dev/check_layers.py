@@ -36,6 +36,7 @@ LAYERS = {
     "modes": "plan graph data ps comm net tensor watch world base",
     "train": "modes plan ops nn graph data ps comm tensor net watch device world base",
     "job": "train modes plan graph data ps comm tensor net watch device world base",
+    "ckpt": "train modes data ps tensor base",
     "zoo": "train ops nn graph tensor base",
     "config": "zoo job train modes plan samples ops nn graph data ps comm tensor net watch device base",
 }
@@ -46,6 +47,7 @@ TEST_LAYERS = {
     "samples": "world",
     "train": "samples job",
     "job": "samples nn",
+    "ckpt": "world",
     "config": "world",
     "ops": "data ps",
     "nn": "ops data ps",
