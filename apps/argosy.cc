@@ -118,6 +118,17 @@ void add_infer(CLI::App& app, RunFlags& flags) {
   });
 }
 
+void load_into_model(const std::string& config_path, const std::string& dir) {
+  const auto env = real_env();
+  RunFlags flags;
+  flags.config = config_path;
+  const Config config = read_config(flags);
+  const ModelSetup setup = make_model(config);
+  Trainer trainer(*env, setup.model, trainer_options(config, setup));
+  trainer.load(dir);
+  fmt::print("{}: the model of {} loads it\n", dir, config.path);
+}
+
 /// The command line of `plan`.
 struct PlanFlags {
   std::string file;  // a program text, or a configuration:
@@ -371,7 +382,7 @@ int main(int argc, char** argv) {
   StatusFlags status;
   add_status(app, status, exit_code);
   add_doctor(app, patient, exit_code);
-  add_ckpt(app, ckpt, exit_code);
+  add_ckpt(app, ckpt, exit_code, load_into_model);
 
   std::string file;
   bool dot = false;

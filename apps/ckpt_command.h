@@ -4,19 +4,67 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/error.h"
 #include "argosy/ckpt/ckpt.h"
+#include "argosy/ckpt/paddle.h"
 #include "argosy/world/env.h"
 
 namespace argosy {
 
 /// The command line of `ckpt` and its subcommands.
 struct CkptFlags {
-  std::string dir, other, to, format = "npy";
+  std::string dir, other, to, config, format = "npy";
   InspectOptions inspect = {};
   uint32_t servers = 1;
+  PaddleImport import = {};
+  std::vector<std::string> tables = {}, renames = {};
+  int64_t step = -1;
 };
 
-inline void add_ckpt(CLI::App& app, CkptFlags& flags, int& exit_code) {
+/// The command line of `ckpt import` as a PaddleImport. Throws ConfigError.
+inline PaddleImport paddle_import(const CkptFlags& flags) {
+  PaddleImport import = flags.import;
+  for (const std::string& text : flags.tables) import.tables.push_back(parse_paddle_table(text));
+  for (const std::string& text : flags.renames) {
+    const size_t equals = text.find('=');
+    check<ConfigError>(equals != std::string::npos, "--rename ", text, ", expected OLD=NEW");
+    import.renames[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  if (flags.step >= 0) import.step = flags.step;
+  return import;
+}
+
+/// Throws unless the model of a configuration can load the checkpoint of a folder.
+using CheckModel = void (*)(const std::string& config, const std::string& dir);
+
+inline void add_ckpt_import(CLI::App& ckpt, CkptFlags& flags, CheckModel check_model) {
+  auto* one = ckpt.add_subcommand(
+      "import", "Make a checkpoint of what Paddle has saved: *.pdparams, *.pdopt, text tables");
+  one->add_option("FOLDER", flags.dir, "folder with Paddle's files")->required();
+  one->add_option("--to", flags.to, "folder to write into")->type_name("FOLDER")->required();
+  one->add_option("--table", flags.tables, "a folder with text files of a table, and its name here")
+      ->type_name("FOLDER=NAME:WEIGHTS")
+      ->allow_extra_args(false);
+  one->add_option("--accessor", flags.import.accessor, "sparse, ctr, ctr_double or common")
+      ->capture_default_str();
+  one->add_option("--rule", flags.import.rule,
+                  "of accessors sparse and ctr: naive, adagrad, std_adagrad, adam or shared_adam")
+      ->capture_default_str();
+  one->add_option("--rename", flags.renames, "another name for a parameter")
+      ->type_name("OLD=NEW")
+      ->allow_extra_args(false);
+  one->add_flag("--scores", flags.import.keep_scores, "keep show and click: entry show_click");
+  one->add_flag("--unseen", flags.import.keep_unseen, "keep unseen days: track_unseen");
+  one->add_option("--step", flags.step, "steps that were trained, if *.pdopt does not tell")
+      ->check(CLI::NonNegativeNumber);
+  one->add_option("-m,--config", flags.config, "YAML file whose model it has to fit");
+  one->callback([&flags, check_model] {
+    import_paddle(*real_env(), flags.dir, paddle_import(flags), flags.to, stdout);
+    if (!flags.config.empty()) check_model(flags.config, flags.to);
+  });
+}
+
+inline void add_ckpt(CLI::App& app, CkptFlags& flags, int& exit_code, CheckModel check_model) {
   auto* ckpt = app.add_subcommand("ckpt", "Look at saved models, check, compare and convert them");
   ckpt->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, const char* folder) {
@@ -71,6 +119,7 @@ inline void add_ckpt(CLI::App& app, CkptFlags& flags, int& exit_code) {
   auto* merge = add("merge", "Write it with one file per table, as a run without servers", kOne);
   add_to(merge);
   merge->callback([&] { reshard_checkpoint(*real_env(), flags.dir, 0, flags.to, stdout); });
+  add_ckpt_import(*ckpt, flags, check_model);
 }
 
 }  // namespace argosy

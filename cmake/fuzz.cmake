@@ -1,7 +1,7 @@
 # fuzz_<target> for each parser and each other reader of bytes that tests/fuzz/targets.cc knows.
 file(GLOB parsers CONFIGURE_DEPENDS argosy/data/parsers/*.cc)
 list(FILTER parsers EXCLUDE REGEX "(_test|_support|/plugins)\\.cc$")
-set(targets yaml program saved_model sparse_table call log status)
+set(targets yaml program saved_model sparse_table pickle call log status)
 foreach(file IN LISTS parsers)
   cmake_path(GET file STEM name)
   list(APPEND targets parser_${name})

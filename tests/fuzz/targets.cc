@@ -6,6 +6,7 @@
 #include "argosy/base/env.h"
 #include "argosy/base/error.h"
 #include "argosy/base/hash.h"
+#include "argosy/ckpt/pickle.h"
 #include "argosy/config/config.h"
 #include "argosy/data/byte_stream.h"
 #include "argosy/data/line_tally.h"
@@ -323,6 +324,12 @@ std::map<std::string, Target> all_targets() {
                             {saved_model_seed()}};
   targets["sparse_table"] = {[=](auto bytes) { also_with_checksum(bytes, read_table); },
                              {sparse_table_seed()}};
+  targets["pickle"] = {
+      [](auto bytes) { allow_errors([&] { read_pickled_arrays(bytes, "fuzz"); }); },
+      {std::string("\x80\x02}(U\x01wcnumpy.core.numeric\n_frombuffer\n(C\x08") +
+       std::string("12345678cnumpy\ndtype\nU\x02"
+                   "f4\x85RK\x02\x85U\x01"
+                   "CtRq\x01U\x01vh\x01u.")}};
   targets["call"] = {[](auto bytes) {
                        allow_errors([&] {
                          const Call call(text_of(bytes));

@@ -16,8 +16,8 @@ struct Target {
   std::vector<std::string> seeds;  // inputs to start from
 };
 
-/// By name: parser_<name> for each text format, yaml, program, saved_model, sparse_table, call,
-/// exchange, greetings, log, status.
+/// By name: parser_<name> for each text format, yaml, program, saved_model, sparse_table, pickle,
+/// call, exchange, greetings, log, status.
 std::map<std::string, Target> all_targets();
 
 }  // namespace argosy::fuzz
