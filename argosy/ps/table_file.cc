@@ -77,19 +77,19 @@ void TableWriter::put(std::span<const std::byte> bytes) {
   sum_.bytes += bytes.size();
 }
 
-void TableWriter::put_block() {
-  if (keys_.empty()) return;
-  const auto n = static_cast<uint32_t>(keys_.size());
+void TableWriter::put_block(std::span<const Key> keys, std::span<const float> images) {
+  if (keys.empty()) return;
+  const auto n = static_cast<uint32_t>(keys.size());
   put(std::as_bytes(std::span(&n, 1)));
-  put(std::as_bytes(std::span(keys_)));
-  put(std::as_bytes(std::span(images_)));
+  put(std::as_bytes(keys));
+  put(std::as_bytes(images));
   if (section_ == Section::rows) sum_.rows += n;
-  keys_.clear();
-  images_.clear();
 }
 
 void TableWriter::end_section() {
-  put_block();
+  put_block(keys_, images_);
+  keys_.clear();
+  images_.clear();
   constexpr uint32_t kEnd = 0;
   put(std::as_bytes(std::span(&kEnd, 1)));
 }
@@ -102,12 +102,21 @@ void TableWriter::add(Section section, std::span<const Key> keys, std::span<cons
   const size_t width = layout_.floats(section);
   while (!keys.empty()) {
     const size_t n = std::min<size_t>(keys.size(), kBlock - keys_.size());
+    if (n == kBlock) {  // whole blocks are not copied
+      put_block(keys.first(n), images.first(n * width));
+      keys = keys.subspan(n);
+      images = images.subspan(n * width);
+      continue;
+    }
     keys_.insert(keys_.end(), keys.begin(), keys.begin() + static_cast<ptrdiff_t>(n));
     images_.insert(images_.end(), images.begin(),
                    images.begin() + static_cast<ptrdiff_t>(n * width));
     keys = keys.subspan(n);
     images = images.subspan(n * width);
-    if (keys_.size() == kBlock) put_block();
+    if (keys_.size() < kBlock) continue;
+    put_block(keys_, images_);
+    keys_.clear();
+    images_.clear();
   }
 }
 

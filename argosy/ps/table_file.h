@@ -37,7 +37,7 @@ class TableWriter {
 
  private:
   void put(std::span<const std::byte> bytes);
-  void put_block();
+  void put_block(std::span<const Key> keys, std::span<const float> images);
   void end_section();
 
   ByteSink& out_;
@@ -45,7 +45,7 @@ class TableWriter {
   RunningHash hash_;
   FileSum sum_;
   Section section_ = Section::rows;
-  std::vector<Key> keys_;
+  std::vector<Key> keys_;  // of the block that is not full yet
   std::vector<float> images_;
 };
 
