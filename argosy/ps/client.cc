@@ -347,6 +347,7 @@ size_t Client::take_back_kept(uint32_t server) {
     channel.unanswered.push_front(std::move(*kept));
   }
   channel.kept.clear();
+  channel.again += again;
   return again;
 }
 
@@ -522,6 +523,7 @@ void Client::take_reply(uint32_t server, const InFrame& frame) {
     pending = std::move(*found);
     unanswered.erase(found);
     channels_[server].useful = true;
+    if (pending.exchange == nullptr && --channels_[server].again == 0) send_request(server);
     if (view.head.durable < pending.sequence) keep(channels_[server], pending);
     let_go(channels_[server], view.head.durable);
   }
@@ -581,7 +583,7 @@ void Client::ask(uint32_t server, Request request, OnResult on_result) {
 
 void Client::send_request(uint32_t server) {
   Channel& channel = channels_[server];
-  if (channel.asked.empty() || channel.state != State::ready) return;
+  if (channel.asked.empty() || channel.state != State::ready || channel.again > 0) return;
   Asked& first = channel.asked.front();
   first.sent = env_.now();
   channel.link->send({FrameKind::control, first.id, {std::span(*first.bytes)}, {first.bytes}});
@@ -628,6 +630,7 @@ void Client::fail_all(std::exception_ptr why) {
       for (Asked& each : channel.asked) results.push_back(std::move(each.on_result));
       channel.unanswered.clear();
       channel.kept.clear();
+      channel.again = 0;
       channel.asked.clear();
       if (channel.link != nullptr) links.push_back(channel.link);
       channel.link.reset();

@@ -125,7 +125,8 @@ struct ClientWait {
 ///   4. A push names its list by the sequence of the exchange that pulled it. Retries carry the
 ///      keys too, and so do pushes of lists that were never pulled or that died with an earlier
 ///      server process (Channel::forgotten).
-///   5. At most one verb per server is on the wire: the front of Channel::asked.
+///   5. At most one verb per server is on the wire: the front of Channel::asked. It follows the
+///      exchanges that are sent again (Channel::again): a worker that pauses has no step left to end.
 ///   6. Events of a link are ignored once Channel::attempt has moved on to the next.
 ///   7. Every done and every on_result is called exactly once, without mutex_ held. Once done has
 ///      been called nobody writes to the exchange's spans: replies are copied under landing_
@@ -202,6 +203,7 @@ class Client : public std::enable_shared_from_this<Client> {
     std::string waits_for;
     std::deque<Pending> unanswered, kept;
     uint64_t durable = 0;     // the server's journal has exchanges up to here
+    size_t again = 0;         // of unanswered: those that were answered by an earlier process
     std::deque<Asked> asked;  // only the front one has been sent
     uint64_t last_asked = 0;
   };

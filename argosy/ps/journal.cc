@@ -71,6 +71,11 @@ Journal::Journal(Env& env, Shard& shard, JournalOptions options, const std::stri
                   visit);
   last_record_ = log_->last_durable();
   if (!parameters_.empty()) shard_.set_parameters(parameters_);
+  if (!meeting_bytes_.empty()) {
+    ByteSource in(meeting_bytes_, options_.folder + ": meetings");
+    FieldReader reader(in);
+    reader(meetings_);
+  }
   shard_.track_changes();
 }
 
@@ -99,13 +104,22 @@ void Journal::replay(LogRecord& record) {
         in.get_all(std::span(parameters_).subspan(at, n));
         break;
       }
+      case kMeetings: {
+        const auto at = in.get<uint64_t>(), all = in.get<uint64_t>();
+        const size_t n = in.left();
+        check<DataError>(at <= all && n <= all - at && all <= 2 * Meetings::kKept, what, ": ", n,
+                         " bytes from ", at, " of ", all, " of meetings");
+        meeting_bytes_.resize(all);
+        std::ranges::copy(in.take(n), meeting_bytes_.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      }
       case kState: {
         FieldReader reader(in);
         reader(recovered_.emplace());
         break;
       }
       default:
-        fail<DataError>(what, ": a frame of kind ", frame->kind, ", expected 1 to 5");
+        fail<DataError>(what, ": a frame of kind ", frame->kind, ", expected 1 to 6");
     }
     check<DataError>(in.left() == 0, what, ": ", in.left(), " bytes too many in a frame of kind ",
                      frame->kind);
@@ -183,10 +197,10 @@ void Journal::take_all(uint32_t table) {
   }
 }
 
-bool Journal::collect(JournalState state) {
-  if (waiting_) return false;
+void Journal::collect(JournalState state, std::optional<PastMeetings> meetings) {
   ChangeSet& changes = *shard_.changes();
-  if (std::exchange(all_again_, false)) {
+  const bool all = std::exchange(all_again_, false);
+  if (all) {
     for (uint32_t table = 0; table < shard_.tables(); ++table) changes.replaced(table);
     changes.parameters_changed();
   }
@@ -204,13 +218,14 @@ bool Journal::collect(JournalState state) {
       take_rows(table, changes.keys(part, table));
   }
   has_parameters_ = changes.has_parameters();
+  has_meetings_ = all || meetings.has_value();
+  if (meetings) meeting_bytes_ = encoded(*meetings);
   begin_sweep_if_due();
   // The log is at its longest at the end of a sweep, so small logs are swept as fast as large ones.
   sweep(std::max(kPage, kSweep * (collected_ + parameters_.size() * sizeof(float))));
   if (has_parameters_) parameters_ = shard_.parameters();
   changes.clear();
   waiting_ = true;
-  return true;
 }
 
 const JournalState& Journal::write() try {
@@ -252,6 +267,11 @@ void Journal::write_record() {
     const std::array range{static_cast<uint64_t>(at), static_cast<uint64_t>(parameters_.size())};
     add(kParameters, {bytes(range), bytes(std::span(parameters_).subspan(at, n))});
   }
+  for (size_t at = 0; has_meetings_ && at < meeting_bytes_.size(); at += kPage) {
+    const size_t n = std::min(kPage, meeting_bytes_.size() - at);
+    const std::array range{static_cast<uint64_t>(at), static_cast<uint64_t>(meeting_bytes_.size())};
+    add(kMeetings, {bytes(range), std::span<const std::byte>(meeting_bytes_).subspan(at, n)});
+  }
   const std::vector<std::byte> state = encoded(state_);
   add(kState, {Part(state)});
 }
@@ -271,7 +291,7 @@ void Journal::begin_sweep_if_due() {
   for (const LogSegment& segment : log_->segments()) all += segment.bytes;
   if (all < 2 * options_.segment_bytes + live_bytes() * 3 / 2) return;
   sweep_.emplace().first_record = last_record_ + 1;
-  has_parameters_ = true;
+  has_parameters_ = has_meetings_ = true;
 }
 
 void Journal::sweep(size_t bytes) {

@@ -10,6 +10,7 @@
 
 #include "argosy/base/env.h"
 #include "argosy/log/writer.h"
+#include "argosy/ps/meetings.h"
 #include "argosy/ps/server_mark.h"
 #include "argosy/ps/shard.h"
 
@@ -28,7 +29,7 @@ struct JournalOptions {
   bool recover = false;
 };
 
-/// What a server must know besides its rows and parameters to go on.
+/// What a server must know besides its rows, parameters and meetings to go on.
 struct JournalState {
   ServerMark mark = {};             // of what was applied
   std::vector<uint32_t> left = {};  // workers that have left the job
@@ -44,8 +45,9 @@ struct JournalState {
 ///
 ///   1. The images of a record are those of a moment at which no exchange is half applied, and its
 ///      state is that of the same moment. Replayed up to any record, a shard is as it was then.
-///   2. A record is replayed in the order shrinks, replaced tables, rows, parameters, state. What a
-///      shrink erases follows from the rows, so it is repeated and not written row by row.
+///   2. A record is replayed in the order shrinks, replaced tables, rows, parameters, meetings,
+///   state.
+///      What a shrink erases follows from the rows, so it is repeated and not written row by row.
 ///   3. What was collected stays until it is written: a record that does not get to the disk is
 ///      written again as a whole, under the next number.
 ///   4. A sweep writes all rows anew, some with each record. Segments older than its beginning hold
@@ -63,8 +65,12 @@ class Journal {
   /// Of the last record; nothing: there was none.
   const std::optional<JournalState>& recovered() const { return recovered_; }
 
-  /// Takes over what has changed. False: what was collected before is still to be written.
-  bool collect(JournalState state);
+  /// The meetings that were over.
+  const PastMeetings& meetings() const { return meetings_; }
+
+  /// Takes over what has changed: the state, the meetings unless they are as before, and the shard.
+  /// Only if nothing is waiting().
+  void collect(JournalState state, std::optional<PastMeetings> meetings = {});
   /// Whether the next record has everything, although not everything has changed.
   bool needs_all() const { return all_again_; }
   /// Whether something was collected and not written.
@@ -74,7 +80,14 @@ class Journal {
   uint64_t bytes_written() const { return written_; }
 
  private:
-  enum Frame : uint32_t { kShrink = 1, kReplace = 2, kRows = 3, kParameters = 4, kState = 5 };
+  enum Frame : uint32_t {
+    kShrink = 1,
+    kReplace = 2,
+    kRows = 3,
+    kParameters = 4,
+    kMeetings = 5,
+    kState = 6,
+  };
   /// Images of one table.
   struct Rows {
     uint32_t table = 0;
@@ -101,7 +114,9 @@ class Journal {
   const JournalOptions options_;
   std::unique_ptr<LogWriter> log_;
   std::optional<JournalState> recovered_;
-  std::vector<float> parameters_;  // while replaying; then those that are to be written
+  PastMeetings meetings_;
+  std::vector<std::byte> meeting_bytes_;  // encoded: those replayed, then the last ones collected
+  std::vector<float> parameters_;         // while replaying; then those that are to be written
 
   // What was collected:
   bool waiting_ = false;    // for write()
@@ -111,7 +126,7 @@ class Journal {
   std::vector<uint32_t> shrinks_, replaced_;
   std::vector<Rows> rows_;
   size_t used_ = 0;  // of rows_; the memory of the others is kept
-  bool has_parameters_ = false;
+  bool has_parameters_ = false, has_meetings_ = false;
   size_t collected_ = 0;  // bytes
 
   struct Sweep {

@@ -80,7 +80,8 @@ struct Machine {
     }
   }
   void record(uint64_t step) {
-    journal.collect({.mark = {.step = step, .applied = {step}, .trained = {}}});
+    if (!journal.waiting())
+      journal.collect({.mark = {.step = step, .applied = {step}, .trained = {}}});
     journal.write();
   }
 

@@ -121,6 +121,7 @@ std::vector<std::byte> Meetings::end(const Id& id, const Meeting& meeting, Outco
   if (id.kind == Kind::join)
     for (const auto& [worker, bytes] : meeting.parts) outcome.joined.push_back(worker);
   if (is_over(id)) return answer_past(id);
+  ++version_;
   if (id.kind == Kind::join) {
     pass_ = id.number;
     return encode_fields(verbs::Done{});
@@ -183,6 +184,29 @@ Meetings::Outcome Meetings::settle() {
     }
   }
   return outcome;
+}
+
+PastMeetings Meetings::past() const {
+  PastMeetings all{
+      .pass = pass_, .milestone = milestone_, .milestone_answer = milestone_answer_, .series = {}};
+  for (const auto& [name, past] : gathers_) {
+    PastMeetings::Series& series = all.series.emplace_back();
+    series.name = name;
+    series.last = past.last;
+    for (const auto& [number, bytes] : past.answers) series.answers.push_back({number, bytes});
+  }
+  return all;
+}
+
+void Meetings::recover(const PastMeetings& past) {
+  pass_ = past.pass;
+  milestone_ = past.milestone;
+  milestone_answer_ = past.milestone_answer;
+  for (const PastMeetings::Series& series : past.series) {
+    for (const PastMeetings::Answer& answer : series.answers)
+      keep({Kind::gather, series.name, answer.number}, answer.bytes);
+    gathers_[series.name].last = series.last;
+  }
 }
 
 verbs::Missed::Result Meetings::missed() const {

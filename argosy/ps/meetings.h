@@ -14,6 +14,34 @@
 
 namespace argosy::ps {
 
+/// The meetings that are over, as a journal keeps them.
+struct PastMeetings {
+  struct Answer {
+    uint64_t number = 0;
+    std::vector<std::byte> bytes = {};
+    template <class A>
+    void fields(A& a) {
+      a(number, bytes);
+    }
+  };
+  struct Series {
+    std::string name = {};
+    uint64_t last = 0;
+    std::vector<Answer> answers = {};
+    template <class A>
+    void fields(A& a) {
+      a(name, last, answers);
+    }
+  };
+  uint64_t pass = 0, milestone = 0;
+  std::vector<std::byte> milestone_answer = {};
+  std::vector<Series> series = {};
+  template <class A>
+  void fields(A& a) {
+    a(pass, milestone, milestone_answer, series);
+  }
+};
+
 /// The verbs by which workers wait for each other (verbs.h): gather, join, milestone, standing.
 /// Events in, answers out; the roster says who is waited for. Thread safety: none.
 class Meetings {
@@ -47,6 +75,11 @@ class Meetings {
   uint64_t pass() const { return pass_; }
   /// This server restarts from a save made after `milestone`.
   void go_on_from(uint64_t milestone) { milestone_ = milestone; }
+  /// Changes with past().
+  uint64_t version() const { return version_; }
+  PastMeetings past() const;
+  /// Of the server that this one replaces.
+  void recover(const PastMeetings& past);
   /// Completes every meeting that nobody is missing from. Call it after each event here or in the
   /// roster.
   Outcome settle();
@@ -95,6 +128,7 @@ class Meetings {
   std::map<std::string, Past> gathers_;                // by series
   std::deque<std::pair<std::string, uint64_t>> kept_;  // series and number, the oldest first
   size_t kept_bytes_ = 0;
+  uint64_t version_ = 0;
   uint64_t pass_ = 0, milestone_ = 0;  // the last ones
   std::vector<std::byte> milestone_answer_;
   std::set<std::pair<uint32_t, uint64_t>> missed_;       // workers and milestones

@@ -26,6 +26,7 @@ uint64_t saved(int epoch) { return trained(epoch) + 1; }
 struct JobSpec {
   uint32_t servers = 2, workers = 3;
   bool sync = false;
+  bool journal = false;  // servers come back with all they had
 };
 
 /// What the workers of a job have done so far.
@@ -50,6 +51,7 @@ class JobWorker {
       : number_(number), spec_(spec), record_(record), host_("worker" + std::to_string(number)) {
     ClientOptions options{
         .servers = {}, .worker = number, .workers = spec.workers, .restarts = restarts};
+    if (spec.journal) options.away = 10min;
     for (uint32_t s = 0; s < spec.servers; ++s)
       options.servers.push_back({"server" + std::to_string(s), 1});
     client_ = Client::make(simulation.host_env(host_), simulation.host(host_), placement,
@@ -235,14 +237,16 @@ class SimulatedJob {
   }
   void crash_server(uint32_t number, Env::Duration at, Env::Duration away) {
     simulation_.env().schedule(at, [this, number, away] {
-      if (servers_[number]->done()) return;
-      record_.forgotten = record_.forgotten || number == 0;
+      if (down_.contains(number) || servers_[number]->done()) return;
+      down_.insert(number);
+      record_.forgotten = record_.forgotten || (number == 0 && !spec_.journal);
       log_ += "crash of server " + std::to_string(number) + "\n";
-      simulation_.crash("server" + std::to_string(number));
+      simulation_.crash("server" + std::to_string(number), Simulation::Crash::process);
       ++coming_;
       simulation_.env().schedule(away, [this, number] {
         --coming_;
-        start_server(number);
+        down_.erase(number);
+        start_server(number, true);
       });
     });
   }
@@ -269,15 +273,15 @@ class SimulatedJob {
     processes.push_back(std::make_unique<JobWorker>(
         simulation_, placement_, number, spec_, static_cast<uint32_t>(processes.size()), record_));
   }
-  void start_server(uint32_t number) {
+  void start_server(uint32_t number, bool again = false) {
     const std::string host = "server" + std::to_string(number);
-    servers_[number] =
-        Server::make(simulation_.host_env(host), placement_,
-                     {.index = number,
-                      .workers = spec_.workers,
-                      .sync = spec_.sync,
-                      .limits = {.grace = 20s, .away = 10min},
-                      .log = [this](const std::string& line) { log_ += line + "\n"; }});
+    ServerOptions options{.index = number,
+                          .workers = spec_.workers,
+                          .sync = spec_.sync,
+                          .limits = {.grace = 20s, .away = 10min},
+                          .log = [this](const std::string& line) { log_ += line + "\n"; }};
+    if (spec_.journal) options.journal = JournalOptions{.folder = host, .recover = again};
+    servers_[number] = Server::make(simulation_.host_env(host), placement_, std::move(options));
     simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
   }
 
@@ -287,6 +291,7 @@ class SimulatedJob {
   const Placement placement_;
   std::string log_;
   int coming_ = 0;
+  std::set<uint32_t> down_;  // servers
   std::vector<std::shared_ptr<Server>> servers_;
   std::vector<std::vector<std::unique_ptr<JobWorker>>> workers_;  // all processes of each
 };
@@ -576,6 +581,27 @@ TEST_P(RestartSeeds, ServersThatComeBackHearWhereTheJobStands) {
       job.crash_worker(static_cast<uint32_t>(random.below(5, spec.workers)), moment(random, 6),
                        absence(random, 7));
     expect_right_end(job, spec.workers);
+  }
+}
+
+/// Several times, at any moment: pushes are counted once, and meetings that are over stay so.
+TEST_P(RestartSeeds, ServersThatComeBackWithTheirJournalsHaveEverything) {
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("seed " + std::to_string(seed(i)));
+    const RandomStream random(seed(i), 2);
+    const JobSpec spec{.servers = 1 + static_cast<uint32_t>(random.below(0, 3)),
+                       .workers = 1 + static_cast<uint32_t>(random.below(1, 3)),
+                       .sync = seed(i) % 2 == 0,
+                       .journal = true};
+    SimulatedJob job(seed(i), spec, kBadNetwork);
+    for (uint64_t crash = 0; crash < 1 + seed(i) % 4; ++crash)
+      job.crash_server(static_cast<uint32_t>(random.below(10 * crash + 2, spec.servers)),
+                       moment(random, 10 * crash + 3), 1ms * random.below(10 * crash + 4, 5000));
+    expect_right_end(job, spec.workers);
+    if (testing::Test::HasFailure()) return;
+    for (uint32_t w = 0; !spec.sync && w < spec.workers; ++w) {
+      EXPECT_EQ(job.value(w), static_cast<float>(job.record().sent[w])) << job.log();
+    }
   }
 }
 

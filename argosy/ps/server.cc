@@ -370,11 +370,15 @@ void Server::settle_meetings() {
     outcome = meetings_.settle();
     for (const uint32_t worker : outcome.joined) group_.join(worker);
   }
-  for (Meetings::Answer& each : outcome.answers) {
-    const SharedResult result =
-        each.error.empty() ? went_well(std::move(each.bytes)) : failed(each.error);
-    for (const Asker& asker : each.askers) answer(asker, result);
-  }
+  if (outcome.answers.empty()) return;
+  // A server that comes back must know what any worker has been told.
+  when_durable([this, answers = std::move(outcome.answers)]() mutable {
+    for (Meetings::Answer& each : answers) {
+      const SharedResult result =
+          each.error.empty() ? went_well(std::move(each.bytes)) : failed(each.error);
+      for (const Asker& asker : each.askers) answer(asker, result);
+    }
+  });
 }
 
 void Server::saves(const std::string& folder, uint64_t generation) const {

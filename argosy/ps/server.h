@@ -239,6 +239,7 @@ class Server : public std::enable_shared_from_this<Server> {
   std::unique_ptr<Journal> journal_;
   std::vector<uint64_t> durable_ GUARDED_BY(mutex_);  // by worker
   std::vector<bool> leaving_ GUARDED_BY(mutex_);      // the same
+  uint64_t meetings_written_ GUARDED_BY(mutex_) = 0;  // their version in the journal
   bool progressed_ GUARDED_BY(mutex_) = false;        // something was applied since the last record
   Env::Time recorded_ GUARDED_BY(mutex_);             // when it was begun
   std::vector<std::function<void()>> when_durable_ GUARDED_BY(mutex_);

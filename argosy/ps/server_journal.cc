@@ -24,6 +24,7 @@ void Server::open_journal() {
   if (const std::optional<JournalState>& state = journal_->recovered()) {
     step_ = state->mark.step;
     ledger_.recover(state->mark);
+    meetings_.recover(journal_->meetings());
     for (size_t i = 0; i < std::min(durable_.size(), state->mark.applied.size()); ++i)
       durable_[i] = state->mark.applied[i];
     for (const uint32_t worker : state->left)
@@ -124,29 +125,33 @@ void Server::commit() {
   std::vector<std::function<void()>> then;
   alone([&] {
     JournalState state;
+    std::optional<PastMeetings> meetings;
     {
       const Lock lock(mutex_);
       recorded_ = env_.now();
+      if (journal_->waiting()) return;
       state.mark = ledger_.applied_mark(step_);
       for (uint32_t worker = 0; worker < options_.workers; ++worker)
         if (leaving_[worker] || roster_.has_left(worker)) state.left.push_back(worker);
-      if (!journal_->waiting()) {
-        progressed_ = false;
-        then.swap(when_durable_);
-      }
+      if (std::exchange(meetings_written_, meetings_.version()) != meetings_.version())
+        meetings = meetings_.past();
+      progressed_ = false;
+      then.swap(when_durable_);
     }
-    journal_->collect(std::move(state));
+    journal_->collect(std::move(state), std::move(meetings));
   });
   try {
     record_written(journal_->write());
   } catch (const IoError& e) {
-    const Lock lock(mutex_);
-    when_durable_.insert(when_durable_.begin(), std::make_move_iterator(then.begin()),
-                         std::make_move_iterator(then.end()));
-    const Env::Time now = env_.now();
-    if (!journal_trouble_) journal_trouble_ = now;
-    if (*journal_trouble_ != now && now - journal_spoke_ < kSpeak) return;
-    journal_spoke_ = now;
+    {
+      const Lock lock(mutex_);
+      when_durable_.insert(when_durable_.begin(), std::make_move_iterator(then.begin()),
+                           std::make_move_iterator(then.end()));
+      const Env::Time now = env_.now();
+      if (!journal_trouble_) journal_trouble_ = now;
+      if (*journal_trouble_ != now && now - journal_spoke_ < kSpeak) return;
+      journal_spoke_ = now;
+    }
     return say(fmt::format("its journal cannot be written, so workers wait: {}", e.what()));
   }
   for (const auto& task : then) task();

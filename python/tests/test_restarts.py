@@ -86,11 +86,11 @@ def wait_for(condition) -> None:
 class Job:
     """A script under fleetrun with restarts."""
 
-    def __init__(self, folder: pathlib.Path, command, restarts=1, **more):
+    def __init__(self, folder: pathlib.Path, command, restarts=1, flags=(), **more):
         self.folder = folder
         self.process = subprocess.Popen(
             ["fleetrun", "--json", f"--max_restart={restarts}", "--server_num=1", "--worker_num=2",
-             *command], cwd=folder, env=environment(**more), text=True,
+             *flags, *command], cwd=folder, env=environment(**more), text=True,
             stdout=open(folder / "job.out", "w"), stderr=open(folder / "job.err", "w"))
 
     def said(self) -> str:
@@ -127,12 +127,12 @@ def sums(tmp_path):
     """Starts SUMS; `stop` is where a process waits to be killed."""
     jobs = []
 
-    def start(mode, stop, saves=False):
+    def start(mode, stop, saves=False, flags=()):
         (tmp_path / "train.py").write_text(textwrap.dedent(SUMS))
         (tmp_path / "stop").write_text(stop)
         if saves:
             (tmp_path / "saves").touch()
-        jobs.append(Job(tmp_path, ["train.py", mode]))
+        jobs.append(Job(tmp_path, ["train.py", mode], flags=flags))
         wait_for(lambda: (tmp_path / "stands").exists())
         return jobs[-1]
 
@@ -170,9 +170,23 @@ def test_a_worker_that_is_killed_goes_on_behind_what_the_servers_have(sums, mode
     assert w == exact or (mode == "sync" and dead), job.all()
 
 
+NO_JOURNAL = ["--durability=none"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("durability", ["journal", "fsync"])
+def test_a_server_comes_back_with_its_journal(sums, tmp_path, mode, durability):
+    job = sums(mode, "worker 0", flags=[f"--durability={durability}"])
+    job.kill("server", 0)
+    wait_for(lambda: "has its journal, up to exchange" in job.log("workerlog.0"))
+    (tmp_path / "go").touch()
+    assert job.wait() == 0, job.all()
+    assert result(job, 0)[0] == (240 if mode == "async" else 120), job.all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_without_a_save_ends_the_job_by_name(sums, mode):
-    job = sums(mode, "worker 0")
+    job = sums(mode, "worker 0", flags=NO_JOURNAL)
     job.kill("server", 0)
     assert job.wait() != 0, job.all()
     assert "server 0 was lost and there is no saved model of this job: its part of the parameters is " \
@@ -182,7 +196,7 @@ def test_a_server_without_a_save_ends_the_job_by_name(sums, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_comes_back_with_the_save_of_its_job(sums, tmp_path, mode):
-    job = sums(mode, "saved 0", saves=True)
+    job = sums(mode, "saved 0", saves=True, flags=NO_JOURNAL)
     job.kill("server", 0)
     wait_for(lambda: "came back with the model of model: saved" in job.log("serverlog.0"))
     (tmp_path / "go").touch()
@@ -204,7 +218,7 @@ def test_a_save_of_an_earlier_job_does_not_count(sums, tmp_path):
     assert (tmp_path / "model" / "persistables.argosy").exists()
     for name in ("stands", "go", "saves"):
         (tmp_path / name).unlink()
-    job = sums("async", "worker 0")
+    job = sums("async", "worker 0", flags=NO_JOURNAL)
     job.kill("server", 0)
     assert job.wait() != 0, job.all()
     assert "there is no saved model of this job" in job.all()
@@ -216,7 +230,8 @@ def readme_script() -> str:
     return re.search(r"```python train.py\n(.*?)```", readme.read_text(), re.S).group(1)
 
 
-def test_the_server_of_the_readme_is_killed(tmp_path):
+@pytest.mark.parametrize("durability", ["none", "journal"])
+def test_the_server_of_the_readme_is_killed(tmp_path, durability):
     script = readme_script()
     pause = "    for _ in range(100):\n"
     assert pause in script
@@ -228,12 +243,17 @@ def test_the_server_of_the_readme_is_killed(tmp_path):
                 time.sleep(0.01)
 """)
     (tmp_path / "train.py").write_text(script)
-    job = Job(tmp_path, ["train.py"])
+    job = Job(tmp_path, ["train.py"], flags=[f"--durability={durability}"])
     wait_for(lambda: all((tmp_path / f"stands{i}").exists() for i in range(2)))
     job.kill("server", 0)
     (tmp_path / "go").touch()
-    assert job.wait() != 0, job.all()
-    assert "server 0 was lost and there is no saved model of this job" in job.all()
+    if durability == "none":
+        assert job.wait() != 0, job.all()
+        assert "server 0 was lost and there is no saved model of this job" in job.all()
+        return
+    assert job.wait() == 0, job.all()
+    loss, = re.findall(r"worker 0: loss ([0-9.]+)", job.log("workerlog.0"))
+    assert 0.9 < float(loss) < 1.1, job.all()
 
 
 def status_of(folder: pathlib.Path) -> str:

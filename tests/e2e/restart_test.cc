@@ -254,10 +254,10 @@ TEST_F(Restart, AServerThatIsKilledBeforeTheFirstSaveEndsTheJob) {
 /// As above, under the launcher, which restarts them itself.
 class LauncherRestarts : public Restart {
  protected:
-  void launch_again(const std::string& command) {
+  void launch_again(const std::string& command, const std::string& flags = "") {
     fleetrun_.emplace(folder_, "run",
-                      "fleetrun --json --max_restart=2 --server_num=1 --worker_num=2 '" +
-                          std::string(ARGOSY_BIN_DIR) + "/'" + command);
+                      "fleetrun --json --max_restart=2 --server_num=1 --worker_num=2 " + flags +
+                          " '" + std::string(ARGOSY_BIN_DIR) + "/'" + command);
   }
   /// Kills a process when the data of worker 1 stand still in the second epoch.
   void kill_in_second_epoch(const std::string& kind, int index) {
@@ -289,8 +289,8 @@ TEST_F(LauncherRestarts, AWorkerGoesOn) {
   expect_learned();
 }
 
-TEST_F(LauncherRestarts, AServerComesBackWithTheLastSave) {
-  launch_again(settings("async") + stands());
+TEST_F(LauncherRestarts, AServerWithoutAJournalComesBackWithTheLastSave) {
+  launch_again(settings("async") + stands(), "--durability=none");
   kill_in_second_epoch("server", 0);
   write("go", "");
   EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
@@ -299,25 +299,37 @@ TEST_F(LauncherRestarts, AServerComesBackWithTheLastSave) {
   expect_learned();
 }
 
+TEST_F(LauncherRestarts, AServerComesBackWithItsJournal) {
+  launch_again(settings("async") + stands());
+  kill_in_second_epoch("server", 0);
+  write("go", "");
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
+  expect_says(log("workerlog.0"), "was started again and has its journal, up to exchange ");
+  EXPECT_EQ(log("serverlog.0").find("lost"), std::string::npos) << log("serverlog.0");
+  expect_learned();
+}
+
 /// Programs that are written with Fleet are started again as configurations are.
 class FleetRestarts : public LauncherRestarts, public testing::WithParamInterface<const char*> {
  protected:
-  void launch_example() {
+  void launch_example(const std::string& flags = "", const std::string& model = "ctr_ps.model") {
     fleetrun_.emplace(folder_, "run",
-                      "fleetrun --json --max_restart=1 --server_num=2 --worker_num=2 "
-                      "'" ARGOSY_BIN_DIR "/ctr_ps' --rows 8000 --layer 16 --epochs 20 --mode " +
-                          std::string(GetParam()));
+                      "fleetrun --json --max_restart=3 --server_num=2 --worker_num=2 " + flags +
+                          " '" ARGOSY_BIN_DIR
+                          "/ctr_ps' --rows 8000 --layer 16 --epochs 20 "
+                          "--model " +
+                          model + " --mode " + std::string(GetParam()));
   }
-  /// In one of the later epochs.
-  void kill(const std::string& kind, int index) {
+  /// Once worker 0 has said that an epoch is done.
+  void kill(const std::string& kind, int index, const std::string& epoch = "epoch 1  ") {
     const auto deadline = Clock::now() + kPatience;
-    while (log("workerlog.0").find("epoch 1  ") == std::string::npos && Clock::now() < deadline)
+    while (log("workerlog.0").find(epoch) == std::string::npos && Clock::now() < deadline)
       std::this_thread::sleep_for(5ms);
     const auto pids =
         all_matches(fleetrun_->errors(), R"("started", "kind": ")" + kind + R"(", "index": )" +
                                              std::to_string(index) + R"(, "pid": ([0-9]+))");
-    ASSERT_EQ(pids.size(), 1U) << fleetrun_->errors();
-    ASSERT_EQ(::kill(std::stoi(pids[0]), SIGKILL), 0);
+    ASSERT_FALSE(pids.empty()) << fleetrun_->errors();
+    ASSERT_EQ(::kill(std::stoi(pids.back()), SIGKILL), 0);
   }
 };
 
@@ -342,8 +354,27 @@ TEST_P(FleetRestarts, TheFirstWorkerGoesOnWhereItWasAndSaves) {
   EXPECT_TRUE(fs::exists(folder_ / "ctr_ps.model/persistables.argosy"));
 }
 
-TEST_P(FleetRestarts, AServerWithoutASaveEndsTheJobByName) {
+/// Each server twice: the job learns what it would have learned, to the bit where steps have an
+/// order.
+TEST_P(FleetRestarts, ServersGoOnFromTheirJournals) {
+  launch_example("--log_dir=before", "undisturbed");
+  ASSERT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
   launch_example();
+  int index = 0;
+  for (const char* epoch : {"epoch 1  ", "epoch 4  ", "epoch 8  ", "epoch 12  "})
+    kill("server", ++index % 2, epoch);
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors() << log("workerlog.0");
+  expect_says(log("workerlog.0"), "was started again and has its journal, up to exchange ");
+  const auto instances = all_matches(log("workerlog.0"), "epoch 20  .* ([0-9]+) instances");
+  ASSERT_EQ(instances.size(), 1U) << log("workerlog.0");
+  EXPECT_EQ(instances[0], "8000");
+  if (std::string(GetParam()) != "sync") return;
+  Process diff(folder_, "diff", "argosy ckpt diff undisturbed ctr_ps.model");
+  EXPECT_EQ(diff.wait(), 0) << diff.output();
+}
+
+TEST_P(FleetRestarts, AServerWithoutASaveEndsTheJobByName) {
+  launch_example("--durability=none");
   kill("server", 1);
   EXPECT_NE(fleetrun_->wait(), 0) << fleetrun_->errors();
   expect_says(log("serverlog.1"),
