@@ -126,7 +126,8 @@ struct ClientWait {
 ///      keys too, and so do pushes of lists that were never pulled or that died with an earlier
 ///      server process (Channel::forgotten).
 ///   5. At most one verb per server is on the wire: the front of Channel::asked. It follows the
-///      exchanges that are sent again (Channel::again): a worker that pauses has no step left to end.
+///      exchanges that are sent again (Channel::again): a worker that pauses has no step left to
+///      end.
 ///   6. Events of a link are ignored once Channel::attempt has moved on to the next.
 ///   7. Every done and every on_result is called exactly once, without mutex_ held. Once done has
 ///      been called nobody writes to the exchange's spans: replies are copied under landing_
