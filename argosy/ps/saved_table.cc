@@ -15,6 +15,7 @@ SavedTable save_table_file(Env& env, const std::string& folder, std::string file
   FileSink out(env, folder + "/" + file);
   const FileSum sum = save_table(table, out);
   out.finish();
+  env.sync_folder(folder);  // whoever names the file relies on it
   return {table.spec().name, std::move(file), sum};
 }
 
