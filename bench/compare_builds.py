@@ -38,7 +38,7 @@ FIGURES = [
     Figure("parse criteo", "parse --mb 30 --rounds 3", "criteo_mb_per_second"),
     Figure("table pull", "table --rows 2000000 --rounds 3", "pull_us", True),
     Figure("table push", "table --rows 2000000 --rounds 3", "push_us", True),
-    Figure("pulls", "pulls --rows 1000000 --batches 400", "rows_per_second"),
+    Figure("pulls", "pulls --rows 1000000 --batches 3000", "rows_per_second"),
     Figure("rpc 64 bytes", "rpc --rounds 5", "small_us", True),
     Figure("rpc 640 KiB", "rpc --rounds 5", "large_us", True),
 ]

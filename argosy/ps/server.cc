@@ -69,7 +69,7 @@ Server::Server(Env& env, Placement placement, ServerOptions options)
       started_(env.now()),
       spoke_(env.now()),
       lanes_(shard_.parts(),
-             options_.threads == 0 ? Lanes::Threads::none : Lanes::Threads::one_per_part) {
+             options_.threads <= 1 ? Lanes::Threads::none : Lanes::Threads::one_per_part) {
   check<ConfigError>(options_.workers > 0, "a server needs at least one worker");
 }
 

@@ -37,8 +37,9 @@ struct ServerOptions {
   /// True: a step ends when every worker has pushed; gradients are averaged in worker order and
   /// applied once. False: each push is a step.
   bool sync = false;
-  /// Threads that work on rows and parameters, one per part; 0: the thread that delivers an
-  /// exchange does it, as in a simulation.
+  /// Threads that work on rows and parameters, one per part. 1: the thread that delivers an
+  /// exchange does it, since to hand it over costs more than it gains. 0: likewise, and nothing
+  /// else has a thread of its own, as in a simulation.
   size_t threads = 0;
   RosterLimits limits = {};
   Env::Duration patience = Tolerance().patience;  // longer waits are logged
