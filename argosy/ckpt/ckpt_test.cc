@@ -27,7 +27,7 @@ class CkptTest : public testing::Test {
 
   /// Saves rows 1 to 100 of value `row`, in a file, and 1 to 10 of another table.
   std::string save(const std::string& name, float weight, float row, int epoch = 2) {
-    const std::string dir = path(name);
+    std::string dir = path(name);
     env_->make_directories(dir);
     Manifest manifest;
     manifest.resume.epoch = epoch;

@@ -123,7 +123,7 @@ void write_npy_table(Env& env, const std::string& to, const CheckpointFiles& fil
   const std::vector<TableArray> arrays = arrays_of(shape_of(env, files, table));
   std::vector<std::unique_ptr<FileSink>> sinks;
   for (const TableArray& array : arrays) {
-    const std::string name = as_file_name(table) + "." + array.ending + ".npy";
+    const std::string name = fmt::format("{}.{}.npy", as_file_name(table), array.ending);
     write_text(*sinks.emplace_back(std::make_unique<FileSink>(env, to + "/" + name)),
                npy_header(array.keys ? "<u8" : "<f4", array.sizes));
   }

@@ -213,15 +213,15 @@ class RowImport {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const auto used = static_cast<size_t>(end - text.data());
-    check<DataError>(error == std::errc() &&
-                         (used == text.size() || separators.find(text[used]) != separators.npos),
+    check<DataError>(error == std::errc() && (used == text.size() || separators.find(text[used]) !=
+                                                                         std::string_view::npos),
                      where_, ": cannot read '", text.substr(0, 20), "', expected a number");
     text.remove_prefix(used);
     return value;
   }
   std::vector<float>& take_floats(std::string_view text, std::string_view separators) {
     floats_.clear();
-    while (text.find_first_not_of(separators) != text.npos) {
+    while (text.find_first_not_of(separators) != std::string_view::npos) {
       floats_.push_back(take<float>(text, separators));
       check<DataError>(std::isfinite(floats_.back()), where_, ": holds ", floats_.back());
     }

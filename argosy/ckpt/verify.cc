@@ -29,7 +29,7 @@ class Verification {
     for (const std::string& table : files.tables()) {
       const std::vector<ps::SavedTable> parts = files.files_of(table);
       if (parts.size() == 1) continue;
-      look(dir + " table " + table, [&] { return keys_of_parts(dir, parts); });
+      look(fmt::format("{} table {}", dir, table), [&] { return keys_of_parts(dir, parts); });
     }
   }
 

@@ -34,7 +34,7 @@ void remove_log(Env& env, const std::string& folder, const std::string& identity
       fail<ConfigError>("the journal's folder is in use: ", e.what(),
                         "; give another folder, or remove this one");
     }
-    old.push_back(folder + "/" + name);
+    old.push_back(log_segment_path(folder, *number));
   }
   for (const std::string& path : old) env.remove_file(path);
   if (!old.empty()) env.sync_folder(folder);

@@ -39,6 +39,15 @@ struct JournalState {
   }
 };
 
+/// How far a journal is with writing all rows anew.
+struct JournalSweep {
+  uint64_t first_record = 0;
+  uint32_t table = 0;
+  Section section = Section::rows;
+  RowImages::Cursor cursor = {};
+  bool done = false;
+};
+
 /// The log of one server. A record holds everything that the exchanges since the last one have
 /// changed, as it is after them (images, no gradients), and how far each worker is: either all of
 /// that counts or nothing. Invariants:
@@ -129,14 +138,7 @@ class Journal {
   bool has_parameters_ = false, has_meetings_ = false;
   size_t collected_ = 0;  // bytes
 
-  struct Sweep {
-    uint64_t first_record = 0;
-    uint32_t table = 0;
-    Section section = Section::rows;
-    RowImages::Cursor cursor = {};
-    bool done = false;
-  };
-  std::optional<Sweep> sweep_;
+  std::optional<JournalSweep> sweep_;
   uint64_t written_ = 0;
 };
 
