@@ -124,7 +124,7 @@ void write_npy_table(Env& env, const std::string& to, const CheckpointFiles& fil
   std::vector<std::unique_ptr<FileSink>> sinks;
   for (const TableArray& array : arrays) {
     const std::string name = fmt::format("{}.{}.npy", as_file_name(table), array.ending);
-    write_text(*sinks.emplace_back(std::make_unique<FileSink>(env, to + "/" + name)),
+    write_text(*sinks.emplace_back(std::make_unique<FileSink>(env, fmt::format("{}/{}", to, name))),
                npy_header(array.keys ? "<u8" : "<f4", array.sizes));
   }
   TableMerge merge(env, files.dir, files.files_of(table));
