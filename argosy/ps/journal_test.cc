@@ -255,14 +255,7 @@ void expect_nothing_lost(const Kills& kills, const std::string& store = "memory"
                    .workers = kills.workers,
                    .steps = kSteps,
                    .sync = kills.sync,
-                   .faults = {.drop = 0.02,
-                              .duplicate = 0.03,
-                              .reorder = 0.05,
-                              .truncate = 0.002,
-                              .flip = 0.002,
-                              .cut = 0.005,
-                              .min_delay = 50us,
-                              .max_delay = 20ms},
+                   .faults = kStormyNetwork,
                    .store = store,
                    .durability = kills.seed % 3 == 0 ? Durability::fsync : Durability::journal});
   Dice dice(kills.seed, 9);

@@ -30,6 +30,15 @@ inline Placement cluster_placement(uint32_t servers, const std::string& store) {
   return place({parameter}, {rows}, {0}, servers, {.min_block = 8});
 }
 
+inline constexpr Faults kStormyNetwork{.drop = 0.02,
+                                       .duplicate = 0.03,
+                                       .reorder = 0.05,
+                                       .truncate = 0.002,
+                                       .flip = 0.002,
+                                       .cut = 0.005,
+                                       .min_delay = std::chrono::microseconds(50),
+                                       .max_delay = std::chrono::milliseconds(20)};
+
 struct ClusterSpec {
   uint32_t servers = 2, workers = 3;
   int steps = 20;
@@ -216,14 +225,7 @@ inline void expect_exact_sums(uint64_t seed, const std::string& store = "memory"
                          .workers = workers,
                          .steps = 15,
                          .sync = sync,
-                         .faults = {.drop = 0.02,
-                                    .duplicate = 0.03,
-                                    .reorder = 0.05,
-                                    .truncate = 0.002,
-                                    .flip = 0.002,
-                                    .cut = 0.005,
-                                    .min_delay = std::chrono::microseconds(50),
-                                    .max_delay = std::chrono::milliseconds(20)},
+                         .faults = kStormyNetwork,
                          .store = store});
   const bool dies = seed % 3 != 0;
   if (dies)
