@@ -127,14 +127,11 @@ void LogWriter::abandon() {
   }
 }
 
-void LogWriter::seal() {
-  check_between("the end of a segment");
-  if (active_ == nullptr || active_->offset == active_->header_bytes) return;
+/// A frame between two records, on the disk on return.
+template <class T>
+void LogWriter::put_synced(LogRole role, const T& payload) {
   try {
-    put_control(LogRole::footer, LogFooter{.first_record = active_->first_record,
-                                           .last_record = next_record_ - 1,
-                                           .offset = active_->offset,
-                                           .sums = active_->sums});
+    put_control(role, payload);
     flush();
   } catch (const IoError&) {
     give_up_after_append();
@@ -142,6 +139,15 @@ void LogWriter::seal() {
   }
   active_->committed = {next_record_ - 1, active_->offset};
   sync();
+}
+
+void LogWriter::seal() {
+  check_between("the end of a segment");
+  if (active_ == nullptr || active_->offset == active_->header_bytes) return;
+  put_synced(LogRole::footer, LogFooter{.first_record = active_->first_record,
+                                        .last_record = next_record_ - 1,
+                                        .offset = active_->offset,
+                                        .sums = active_->sums});
   update_listing();
   segments_.back().sealed = true;
   active_ = nullptr;
@@ -155,15 +161,7 @@ void LogWriter::remove_segment(uint64_t number) {
       options_.folder, ": segment ", number, " to be removed, but it is ",
       active_ != nullptr && active_->number == number ? "being written to" : "not there");
   if (active_ == nullptr) begin_segment();
-  try {
-    put_control(LogRole::removal, number);
-    flush();
-  } catch (const IoError&) {
-    give_up_after_append();
-    throw;
-  }
-  active_->committed = {next_record_ - 1, active_->offset};
-  sync();
+  put_synced(LogRole::removal, number);
   std::erase_if(segments_, is_it);
   update_listing();
   retired_.push_back(number);

@@ -86,6 +86,8 @@ class LogWriter {
   void put_frame(LogFrameHeader header, std::span<const std::span<const std::byte>> parts);
   template <class T>
   void put_control(LogRole role, const T& payload);
+  template <class T>
+  void put_synced(LogRole role, const T& payload);
   void flush();
   void sync();
   void leave_behind(const std::string& path, uint64_t synced);
