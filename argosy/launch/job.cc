@@ -23,11 +23,16 @@ struct ModeFlags {
   const char *servers, *heterogeneous, *collective;  // one that asks for the mode, or null
 };
 
+/// The values of --run_mode.
+constexpr std::array<std::pair<std::string_view, Mode>, 3> kRunModes = {
+    {{"collective", Mode::collective}, {"ps", Mode::servers}, {"ps-heter", Mode::heterogeneous}}};
+
 Mode named_mode(const std::string& name) {
-  if (name == "collective") return Mode::collective;
-  if (name == "ps") return Mode::servers;
-  if (name == "ps-heter") return Mode::heterogeneous;
-  fail<ConfigError>("--run_mode is '", name, "', expected collective, ps or ps-heter");
+  const auto found =
+      std::ranges::find(kRunModes, name, &std::pair<std::string_view, Mode>::first);
+  check<ConfigError>(found != kRunModes.end(), "--run_mode is '", name,
+                     "', expected collective, ps or ps-heter");
+  return found->second;
 }
 
 /// Ranks may meet by HTTP as well.
