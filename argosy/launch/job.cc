@@ -28,8 +28,7 @@ constexpr std::array<std::pair<std::string_view, Mode>, 3> kRunModes = {
     {{"collective", Mode::collective}, {"ps", Mode::servers}, {"ps-heter", Mode::heterogeneous}}};
 
 Mode named_mode(const std::string& name) {
-  const auto found =
-      std::ranges::find(kRunModes, name, &std::pair<std::string_view, Mode>::first);
+  const auto found = std::ranges::find(kRunModes, name, &std::pair<std::string_view, Mode>::first);
   check<ConfigError>(found != kRunModes.end(), "--run_mode is '", name,
                      "', expected collective, ps or ps-heter");
   return found->second;
