@@ -33,6 +33,7 @@ struct Runner {
   std::string graph = "static";
   std::string sync_mode = "async", embedding_mode = "replicated";
   int64_t geo_step = 400;
+  std::string geo_scale = "mean";
   bool use_fleet = false, use_gpu = false, use_auc = false, use_inference = false;
   int64_t auc_num = 1;
   std::string example_count_method = "example";

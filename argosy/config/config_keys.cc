@@ -232,6 +232,10 @@ const auto kRunner = std::to_array<ConfigKey<Runner>>({
                    "part, so that a table may be larger than a process",
                    "replicated sharded"),
     {"geo_step", &R::geo_step, "steps between two exchanges of `sync_mode: geo`", kFromOne},
+    choice<Runner>("geo_scale", &R::geo_scale,
+                   "what the servers of `sync_mode: geo` add up: the mean of the workers' "
+                   "differences, as Paddle does, or their sum",
+                   "mean sum"),
     {"use_fleet", &R::use_fleet, "accepted: a launcher decides, without one the run is local"},
     checked<Runner>("use_gpu", &R::use_gpu,
                     "trains on the device of FLAGS_selected_gpus, else the first", check_gpu),

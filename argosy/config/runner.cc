@@ -63,6 +63,7 @@ Strategy strategy_of(const Config& config, const Role& role) {
   Strategy strategy;
   strategy.threads = static_cast<int>(runner.thread_num);
   strategy.geo_step = static_cast<int>(runner.geo_step);
+  strategy.geo_mean = runner.geo_scale == "mean";
   if (role.kind == RoleKind::local) return strategy;
   if (role.is_rank()) {
     strategy.mode = "collective";

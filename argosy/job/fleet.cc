@@ -56,6 +56,9 @@ Strategy strategy_of(const DistributedStrategy& strategy, int threads) {
   check<ConfigError>(!configs.half_async || (strategy.a_sync && configs.k_steps == 0),
                      "a_sync_configs.half_async is true, expected false where ",
                      strategy.a_sync ? "k_steps is set" : "a_sync is false");
+  check<ConfigError>(!configs.geo_sum || configs.k_steps > 0,
+                     "a_sync_configs.geo_sum is true, expected false where k_steps is 0, as it is "
+                     "for geo");
   check<ConfigError>(configs.max_merge_var_num > 0, "a_sync_configs.max_merge_var_num is ",
                      configs.max_merge_var_num, ", expected 1 or more");
   check<ConfigError>(configs.send_queue_size > 0, "a_sync_configs.send_queue_size is ",
@@ -71,6 +74,7 @@ Strategy strategy_of(const DistributedStrategy& strategy, int threads) {
                 : configs.k_steps > 0 ? "geo"
                                       : "async";
   if (configs.k_steps > 0) result.geo_step = configs.k_steps;
+  result.geo_mean = !configs.geo_sum;
   return result;
 }
 

@@ -36,6 +36,7 @@ namespace argosy {
 
 struct ASyncConfigs {
   int k_steps = 0;            // 0: async; above: geo, batches between two exchanges
+  bool geo_sum = false;       // geo: the sum of the workers' differences, not their mean
   int max_merge_var_num = 1;  // async: gradients summed for one push
   int send_queue_size = 16;   // async: exchanges in flight
   int thread_pool_size = 1;   // of no effect: sending takes no threads but the transport's

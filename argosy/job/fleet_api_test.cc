@@ -24,6 +24,8 @@ TEST(DistributedStrategy, SaysTheModeInPaddlesWords) {
   const Strategy geo = strategy_of({.a_sync_configs = {.k_steps = 400}});
   EXPECT_EQ(geo.mode, "geo");
   EXPECT_EQ(geo.geo_step, 400);
+  EXPECT_TRUE(geo.geo_mean);
+  EXPECT_FALSE(strategy_of({.a_sync_configs = {.k_steps = 4, .geo_sum = true}}).geo_mean);
   const Strategy queued =
       strategy_of({.a_sync_configs = {.max_merge_var_num = 4, .send_queue_size = 32}}, 3);
   EXPECT_EQ(queued.max_merge, 4);
@@ -147,6 +149,8 @@ TEST(DistributedStrategy, RefusesWhatDoesNotGoTogether) {
             "a_sync_configs.k_steps is 5, expected 0 where a_sync is false");
   EXPECT_EQ(message({.a_sync = false, .a_sync_configs = {.half_async = true}}),
             "a_sync_configs.half_async is true, expected false where a_sync is false");
+  EXPECT_EQ(message({.a_sync_configs = {.geo_sum = true}}),
+            "a_sync_configs.geo_sum is true, expected false where k_steps is 0, as it is for geo");
   EXPECT_EQ(message({.a_sync_configs = {.send_queue_size = 0}}),
             "a_sync_configs.send_queue_size is 0, expected 1 or more");
 }

@@ -63,6 +63,7 @@ DistributedStrategy strategy_of(const nb::dict& dict) {
   ASyncConfigs& configs = strategy.a_sync_configs;
   set(dict, "a_sync", strategy.a_sync);
   set(dict, "k_steps", configs.k_steps);
+  set(dict, "geo_sum", configs.geo_sum);
   set(dict, "max_merge_var_num", configs.max_merge_var_num);
   set(dict, "send_queue_size", configs.send_queue_size);
   set(dict, "half_async", configs.half_async);

@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Sequence
 
 from argosy import _core
 
-_A_SYNC = {"k_steps": -1, "max_merge_var_num": 1, "send_queue_size": 16,
-           "independent_recv_thread": False, "min_send_grad_num_before_recv": 1,
+_A_SYNC = {"k_steps": -1, "geo_scale": "mean", "half_async": False, "max_merge_var_num": 1,
+           "send_queue_size": 16, "independent_recv_thread": False, "min_send_grad_num_before_recv": 1,
            "thread_pool_size": 1, "send_wait_times": 1, "runtime_split_send_recv": False,
            "launch_barrier": True, "heter_worker_device_guard": "cpu", "lr_decay_steps": 10,
            "use_ps_gpu": 0}
@@ -124,6 +124,9 @@ class DistributedStrategy:
     def _set_a_sync_configs(self, configs: Dict[str, Any]) -> None:
         if configs.get("use_ps_gpu"):
             raise _core.ConfigError("a_sync_configs.use_ps_gpu is not supported")
+        if configs.get("geo_scale", "mean") not in ("mean", "sum"):
+            raise _core.ConfigError(f"a_sync_configs.geo_scale is {configs['geo_scale']!r}, "
+                                    "expected 'mean' or 'sum'")
         self._set_configs("a_sync_configs", configs)
 
     def _set_configs(self, name: str, configs: Dict[str, Any]) -> None:
@@ -137,6 +140,7 @@ class DistributedStrategy:
         """The engine's words; as it is: async."""
         configs = self.a_sync_configs
         return {**self._of_ranks(), "a_sync": self.a_sync, "k_steps": max(0, configs["k_steps"]),
+                "geo_sum": configs["geo_scale"] == "sum", "half_async": configs["half_async"],
                 "max_merge_var_num": configs["max_merge_var_num"],
                 "send_queue_size": configs["send_queue_size"],
                 "launch_barrier": configs["launch_barrier"]}
@@ -187,5 +191,7 @@ class DistributedStrategy:
         return self.deterministic, words["gradient_scale"]
 
     def __repr__(self) -> str:
-        mode = "sync" if not self.a_sync else "geo" if self.a_sync_configs["k_steps"] > 0 else "async"
-        return f"DistributedStrategy({mode}, a_sync_configs={self.a_sync_configs})"
+        configs = self.a_sync_configs
+        mode = "sync" if not self.a_sync else "geo" if configs["k_steps"] > 0 else \
+            "half_async" if configs["half_async"] else "async"
+        return f"DistributedStrategy({mode}, a_sync_configs={configs})"
