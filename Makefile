@@ -2,12 +2,11 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 PADDLE_PYTHON ?= python3
-SOAK_KILLS ?= 100
-SOAK_RANK_KILLS ?= 50
 
 # Tests wait for processes as much as they compute.
 ctest = ctest --output-on-failure -j3 $(CTEST_ARGS) --test-dir
 build = cmake --build $(1) -j $(JOBS) $(if $(2),--target $(2))
+export SOAK_KILLS SOAK_RANK_KILLS SOAK_SEEDS
 export TSAN_OPTIONS ?= suppressions=$(CURDIR)/dev/tsan.supp
 sources = $(shell find argosy apps bench examples python tests -name '*.h' -o -name '*.cc' 2>/dev/null)
 
@@ -36,10 +35,8 @@ test: test-build ## Build everything and run all tests
 demo-build: build/build.ninja  # the library and the two programs that the demo runs
 	@begin=$$(date +%s) && $(call build,build,argosy_cli fleetrun) && echo "demo: built in $$(($$(date +%s) - begin)) s"
 
-demo: demo-build ## Train CTR-DNN on generated clicks with two servers and two workers, then infer with it
-	build/bin/fleetrun --server_num=2 --worker_num=2 --log_dir=build/demo/log \
-	  build/bin/argosy train -m examples/ctr_demo/config.yaml
-	build/bin/argosy infer -m examples/ctr_demo/config.yaml
+demo: demo-build ## Train CTR-DNN on generated clicks with two servers and two workers, kill a server, then infer
+	@dev/demo.sh
 
 bench: build ## Print the speed of this machine as JSON; each figure beside its limit
 	build/bin/argosy bench mlp --json
@@ -97,12 +94,9 @@ fuzz: build-fuzz/build.ninja ## Fuzz every parser and reader of files, FUZZ_SECO
 	@$(call build,build-fuzz)
 	dev/fuzz.sh build-fuzz/fuzz $(FUZZ_SECONDS)
 
-soak: build/build.ninja ## Kill processes of jobs SOAK_KILLS (100) times at random, ranks SOAK_RANK_KILLS (50) times; start 200 jobs at once; train with 200 workers; train by every strategy for 10 epochs
-	@$(call build,build,argosy_cli fleetrun chaos_test rank_chaos_test crowd_test strategy_accuracy_test)
-	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_KILLS=$(SOAK_KILLS) ARGOSY_CHAOS_JOBS=200 build/tests/chaos_test
-	ARGOSY_CHAOS_SEED=$$(date +%s) ARGOSY_CHAOS_RANK_KILLS=$(SOAK_RANK_KILLS) build/tests/rank_chaos_test
-	ARGOSY_CROWD=200 build/tests/crowd_test
-	ARGOSY_STRATEGY_EPOCHS=10 build/tests/strategy_accuracy_test
+soak: build/build.ninja ## Hours of bad luck: PART=kills, sim or chaos, all of them without; build/soak.md is the report
+	@$(call build,build)
+	@for part in $(or $(PART),sim kills chaos); do dev/soak.sh $$part build/soak.md || exit 1; done
 
 test-slurm: build ## Run fleetrun under a real Slurm of three nodes on this machine (root)
 	@dev/test_slurm.sh

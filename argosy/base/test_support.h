@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -36,6 +37,19 @@ inline void expect_golden(const std::string& name, const std::string& actual) {
   std::ostringstream expected;
   expected << file.rdbuf();
   EXPECT_EQ(actual, expected.str()) << "golden file " << path;
+}
+
+/// Seeds 1 to `last`, or what ARGOSY_SEEDS says instead: 2000 for 1 to 2000, 17-17 for that one.
+struct SeedRange {
+  uint64_t first = 1, last = 0;
+};
+inline SeedRange seeds_to(uint64_t last) {
+  const char* const wanted = std::getenv("ARGOSY_SEEDS");
+  if (wanted == nullptr) return {1, last};
+  const std::string text = wanted;
+  const size_t dash = text.find('-');
+  if (dash == std::string::npos) return {1, std::stoull(text)};
+  return {std::stoull(text), std::stoull(text.substr(dash + 1))};
 }
 
 /// A folder for the files of one test, removed with it.

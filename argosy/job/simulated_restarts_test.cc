@@ -1,8 +1,10 @@
 // Jobs whose workers and servers crash and come back, with communicators of every mode of servers:
 // sums are exact, or what was lost or repeated is told.
+#include <limits>
 #include <regex>
 
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/job/test_simulated.h"
 #include "argosy/modes/mode.h"
 
@@ -39,6 +41,7 @@ class CrashingJob {
       simulation.run(kLimit);
       simulation.run_until([&] { return coming_ == 0; }, kLimit);
     }
+    for (const Seen& seen : seen_) check(seen);
   }
   int crashes() const { return crashes_; }
   const std::string& log() const { return servers_.log(); }
@@ -91,11 +94,12 @@ class CrashingJob {
         milestone(*client, trained(epoch), "trained", {});
       }
       if (looked(epoch) > from.milestone) {
-        check(number, epoch, trainer.look());
+        seen_.push_back({number, epoch, trainer.look(), repeated_});
         if (number == 0 && epoch < kEpochs) save_and_crash(*client, epoch);
         milestone(*client, looked(epoch), "looked", {});
       }
     }
+    someone_leaves_ = true;
     trainer.leave();
     client->close();
     finished_[number] = true;
@@ -122,6 +126,7 @@ class CrashingJob {
   }
   void crash_server(uint32_t lost, uint32_t epoch) {
     ++crashes_;
+    lost_of_leavers_ = lost_of_leavers_ || someone_leaves_;
     servers_.simulation().crash(server_host(lost));
     const auto server = servers_.start(lost);
     server->shard().load(server->env(), "saves", saved_.files);
@@ -133,6 +138,8 @@ class CrashingJob {
   /// Batches of all workers that the server's log says are lost: by exchange, and by step, as a
   /// worker that was away does not know what its process before had sent.
   float told_lost() const {
+    // Who has left cannot tell; that there is a loss is said by the job (job/job.cc), not here.
+    if (lost_of_leavers_) return std::numeric_limits<float>::max();
     float exchanges = 0, steps = 0;
     const std::regex words("([0-9]+) are lost; it saw .*, ([0-9]+) steps are lost");
     const std::string& text = servers_.log();
@@ -145,21 +152,29 @@ class CrashingJob {
            static_cast<float>(its_mode.batches_per_push(strategy_));
   }
 
-  /// Everybody has trained the epoch, nobody trains the next one.
-  void check(uint32_t number, uint32_t epoch, const CountingTrainer::Sums& sums) const {
-    const auto own = static_cast<float>(kSteps * epoch);
+  /// What a worker saw when everybody had trained the epoch and nobody trained the next one.
+  struct Seen {
+    uint32_t number = 0, epoch = 0;
+    CountingTrainer::Sums sums;
+    std::vector<float> repeated;
+  };
+
+  /// When the log is complete: the losses of a worker may be told after another one has looked.
+  void check(const Seen& seen) const {
+    const auto own = static_cast<float>(kSteps * seen.epoch);
     const float all = own * kWorkers, lost = told_lost();
     // Workers of a sync job that lost a step may be a step apart: the last is the mean of one.
     const float alone = mode(strategy_.mode).sync ? lost * (kWorkers - 1) : 0;
     const auto expect = [&](const char* what, float value, float wanted, float repeated) {
       EXPECT_TRUE(wanted - lost <= value && value <= wanted + repeated + alone)
-          << "worker " << number << " sees " << what << " " << value << " of " << wanted << ", "
-          << lost << " lost, " << repeated << " repeated";
+          << "worker " << seen.number << " sees " << what << " " << value << " of " << wanted
+          << ", " << lost << " lost, " << repeated << " repeated";
     };
-    expect("own", sums.own, own, repeated_[number]);
-    expect("shared", sums.shared, all, repeated_[0] + repeated_[1]);
-    expect("w", sums.w, all, repeated_[0] + repeated_[1]);
-    expect("b", sums.b, all, repeated_[0] + repeated_[1]);
+    const float repeated = seen.repeated[0] + seen.repeated[1];
+    expect("own", seen.sums.own, own, seen.repeated[seen.number]);
+    expect("shared", seen.sums.shared, all, repeated);
+    expect("w", seen.sums.w, all, repeated);
+    expect("b", seen.sums.b, all, repeated);
   }
 
   const RandomStream random_;
@@ -169,6 +184,8 @@ class CrashingJob {
   const Plan plan_;
   std::vector<float> repeated_;  // batches, by worker, as its new process was told
   std::vector<bool> finished_;   // by worker
+  std::vector<Seen> seen_;
+  bool someone_leaves_ = false, lost_of_leavers_ = false;
   int crashes_ = 0, coming_ = 0;
   ps::verbs::Save::Result saved_;
   ps::verbs::ReadParameters::Result parameters_;
@@ -186,7 +203,8 @@ class SimulatedRestarts : public testing::TestWithParam<Case> {};
 /// A hundred jobs of each kind.
 TEST_P(SimulatedRestarts, SumsAreExactOrTheLossIsTold) {
   int crashes = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  const auto [first, last] = seeds_to(20);
+  for (uint64_t seed = first; seed <= last; ++seed) {
     for (const Strategy& strategy : server_strategies()) {
       SCOPED_TRACE(
           fmt::format("{}, max_merge {}, seed {}", strategy.mode, strategy.max_merge, seed));
@@ -196,7 +214,9 @@ TEST_P(SimulatedRestarts, SumsAreExactOrTheLossIsTold) {
       crashes += job.crashes();
     }
   }
-  EXPECT_GT(crashes, 50);
+  if (last - first >= 19) {
+    EXPECT_GT(crashes, 50);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

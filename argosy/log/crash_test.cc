@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 
 #include "argosy/base/error.h"
 #include "argosy/log/test_log.h"
@@ -209,16 +208,11 @@ class Voyage {
   size_t step_ = 0, crashes_ = 0, replayed_ = 0, refused_ = 0;
 };
 
-/// ARGOSY_LOG_SEEDS=5000: seeds 1 to 5000; ARGOSY_LOG_SEEDS=17-17: that one.
 TEST(LogCrash, WhatWasPromisedIsReplayedWhateverFails) {
-  const char* wanted = std::getenv("ARGOSY_LOG_SEEDS");
-  const std::string text = wanted == nullptr ? "500" : wanted;
-  const size_t dash = text.find('-');
-  const uint64_t first = dash == std::string::npos ? 1 : std::stoull(text);
-  const uint64_t last = std::stoull(dash == std::string::npos ? text : text.substr(dash + 1));
+  const auto [first, last] = seeds_to(500);
   size_t crashes = 0, replayed = 0, refused = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
-    SCOPED_TRACE("ARGOSY_LOG_SEEDS=" + std::to_string(seed) + "-" + std::to_string(seed));
+    SCOPED_TRACE("seed " + std::to_string(seed));
     Voyage voyage(seed);
     voyage.run(80);
     ASSERT_FALSE(HasFailure());

@@ -431,6 +431,7 @@ Transport& Simulation::host(const std::string& name) { return world_->host(name)
 Env& Simulation::host_env(const std::string& name) { return world_->host(name).env; }
 void Simulation::crash(const std::string& name, Crash what) { world_->crash(name, what); }
 void Simulation::set_faults(const Faults& faults) { world_->faults = faults; }
+SimulatedDisk& Simulation::disk() { return world_->disk; }
 
 bool Simulation::run_until(const std::function<bool()>& done, Env::Duration limit) {
   return world_->threads.run_until(done, limit);

@@ -9,6 +9,8 @@
 
 namespace argosy {
 
+class SimulatedDisk;
+
 /// How a simulated network misbehaves, for each frame; probabilities.
 struct Faults {
   double drop = 0, duplicate = 0, reorder = 0, truncate = 0, flip = 0;
@@ -40,6 +42,7 @@ class Simulation {
   void crash(const std::string& name, Crash what = Crash::machine);
   Env& host_env(const std::string& name);
   void set_faults(const Faults& faults);
+  SimulatedDisk& disk();
 
   /// A process of a host, or of none (""): a thread that runs beside what is there already. The
   /// threads that it starts (base/thread.h) are of the same host.

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "argosy/base/error.h"
+#include "argosy/log/format.h"
 #include "argosy/net/simulation.h"
 #include "argosy/ps/client.h"
 #include "argosy/ps/server.h"
+#include "argosy/world/simulated_disk.h"
 
 /// Servers and workers on a simulated network, from one seed.
 namespace argosy::ps {
@@ -173,10 +178,30 @@ class Cluster {
       servers_[server].reset();
       simulation_.env().schedule(away, [this, server] {
         down_.erase(server);
-        start_server(server, true);
+        come_back(server);
       });
     });
   }
+
+  /// As crash_server, and meanwhile a bit of its journal flips: the server
+  /// says where, does not start, and starts when the bit is as it was.
+  void crash_server_and_flip(uint32_t server, Env::Duration after, Env::Duration away,
+                             uint64_t seed) {
+    crash_server(server, after, away);
+    simulation_.env().schedule(after + away / 2, [this, server, seed] { flip(server, seed); });
+  }
+
+  /// Nothing can be written for a while, by anybody.
+  void fill_disk(Env::Duration after, Env::Duration lasting) {
+    simulation_.env().schedule(after, [this, lasting] {
+      simulation_.disk().set_capacity(simulation_.disk().used());
+      simulation_.env().schedule(lasting, [this] {
+        simulation_.disk().set_capacity(std::numeric_limits<uint64_t>::max());
+      });
+    });
+  }
+  /// Servers that did not start for a flipped bit.
+  size_t refusals() const { return refusals_; }
 
   std::vector<float> parameter_sums() {
     std::vector<float> all;
@@ -191,6 +216,44 @@ class Cluster {
   const std::string& log() const { return log_; }
 
  private:
+  struct Flipped {
+    std::string path;
+    uint64_t offset = 0;
+    unsigned bit = 0;
+  };
+
+  void flip(uint32_t server, uint64_t seed) {
+    if (!down_.contains(server) || flipped_.contains(server)) return;
+    SimulatedDisk& disk = simulation_.disk();
+    const std::string folder = "server" + std::to_string(server);
+    std::vector<std::string> segments;
+    for (const std::string& name : disk.list_files(folder))
+      if (log_segment_number(name)) segments.push_back(folder + "/" + name);
+    if (segments.empty()) return;
+    Dice dice(seed, 10);
+    Flipped where{.path = segments[dice.below(segments.size())]};
+    // In the end of the last one it would look as if the machine had gone down while it wrote.
+    where.offset = dice.below(disk.open_file(where.path)->size() / 8);
+    where.bit = static_cast<unsigned>(dice.below(8));
+    disk.flip_bit(where.path, where.offset, where.bit);
+    flipped_.emplace(server, where);
+  }
+
+  void come_back(uint32_t server) {
+    const auto at = flipped_.find(server);
+    if (at == flipped_.end()) return start_server(server, true);
+    const Flipped where = at->second;
+    flipped_.erase(at);
+    try {
+      start_server(server, true);
+    } catch (const DataError& e) {
+      ++refusals_;
+      EXPECT_NE(std::string(e.what()).find(where.path), std::string::npos) << e.what();
+      simulation_.disk().flip_bit(where.path, where.offset, where.bit);
+      start_server(server, true);
+    }
+  }
+
   void start_server(uint32_t number, bool recover) {
     const std::string host = "server" + std::to_string(number);
     ServerOptions options{.index = number,
@@ -212,6 +275,8 @@ class Cluster {
   Placement placement_;
   std::string log_;
   std::set<uint32_t> down_;
+  std::map<uint32_t, Flipped> flipped_;
+  size_t refusals_ = 0;
   std::vector<std::shared_ptr<Server>> servers_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
 };
