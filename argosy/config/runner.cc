@@ -290,7 +290,9 @@ class Training {
     const bool saved = job_.is_over(Milestone::saved(last));
     if (job_.first()) load_states(saved ? last : last - 1);
     if (!saved) {
-      log_.info(fmt::format("this worker was started again: epoch {} is trained and to be saved",
+      log_.info(fmt::format("{}: epoch {} is trained and to be saved",
+                            job_.goes_on_from_journals() ? "resume from the servers' journals"
+                                                         : "this worker was started again",
                             last - 1));
       finish_epoch(last);
     }
@@ -302,10 +304,17 @@ class Training {
     const Trained& trained = job_.trained();
     const uint64_t most = train_->most_passes();
     const bool within = (trained.pass + most - 1) / most == static_cast<uint64_t>(epoch);
-    log_.info(fmt::format(
-        "this worker was started again and goes on with epoch {}: the servers have {} "
-        "batches of it, {}",
-        epoch - 1, within ? trained.batches : 0, replay_text(strategy_of(config_, job_.role()))));
+    const uint64_t batches = within ? trained.batches : 0;
+    const std::string replay = replay_text(strategy_of(config_, job_.role()));
+    log_.info(
+        job_.goes_on_from_journals()
+            ? fmt::format("resume from the servers' journals: epoch {}, pass {}, batch {}, step {} "
+                          "of this worker; the batches before that are {}",
+                          epoch - 1, within ? (trained.pass - 1) % most : 0, batches, trained.steps,
+                          replay.substr(replay.find("computed")))
+            : fmt::format("this worker was started again and goes on with epoch {}: the servers "
+                          "have {} batches of it, {}",
+                          epoch - 1, batches, replay));
   }
 
   /// Restores running means and the like, which were lost with the process, from an epoch's save.

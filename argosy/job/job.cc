@@ -132,18 +132,31 @@ Wires Job::connect(const Plan& plan, const Strategy& strategy) {
   Wires wires =
       connect_servers(env_, *transport_, placement_of(plan, strategy, servers), role_, strategy);
   client_ = wires.servers;
-  if (role_.restarts > 0) find_standing();
+  if (role_.restarts > 0 || options_.resume) find_standing();
   wires.replays = trained_;
   return wires;
 }
 
-/// For a restarted worker.
+/// For a worker that was started again, by a launcher or with all others.
 void Job::find_standing() {
   Activity meeting(env_);
   meeting.begin(Doing::meeting);
   const auto reporting = report(meeting);
+  if (role_.restarts == 0) {
+    call(*client_, 0, ps::verbs::Progress{});  // servers have settled where they go on
+    from_journals_ = ps::settling::goes_on(client_->settled());
+    if (!from_journals_) return;
+  }
   standing_ = call(*client_, 0, ps::verbs::Standing{kGathers});
+  find_trained();
+}
+
+void Job::find_trained() {
   const std::vector<Trained> by_server = call_all(*client_, ps::verbs::Progress{});
+  if (client_->settled() == ps::settling::kEnds) {
+    trained_ = std::ranges::min(by_server);
+    return client_->servers_have(by_server);
+  }
   trained_ = std::ranges::max(by_server);
   for (size_t server = 0; server < by_server.size(); ++server) {
     if (by_server[server] == trained_) continue;
@@ -275,6 +288,20 @@ std::optional<ps::JournalOptions> journal_of(const Job& job) {
                             .recover = role.restarts > 0};
 }
 
+/// Which run the journal is of, and whether that one goes on: as the notes say.
+void find_run(const Job& job, SaveNotes& notes, ps::JournalOptions& journal) {
+  journal.run = notes.run();
+  if (job.role().restarts > 0) {
+    journal.offer = notes.resumes();
+  } else if (job.options().resume && journal.run != 0) {
+    notes.begin_to_resume();
+    journal.offer = true;
+  } else {
+    notes.begin();
+  }
+  journal.recover = journal.recover && !journal.offer;
+}
+
 }  // namespace
 
 void serve(const Job& job, const ps::Placement& placement, ServeOptions options) {
@@ -283,25 +310,37 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
   SaveNotes notes(job.env(), folder, fmt::format("server-{}", role.index));
   std::optional<Comeback> from;
   options.journal = journal_of(job);
-  if (role.restarts == 0)
+  if (options.journal)
+    find_run(job, notes, *options.journal);
+  else if (role.restarts == 0)
     notes.begin();
-  else if (!options.journal)
+  else
     from = find_comeback(job, notes);
   std::optional<StatusReport> report;
+  std::weak_ptr<ps::Server> served;
   options.before = [&, given = std::move(options.before)](ps::Server& server) {
     if (from)
       come_back(job, *from, placement, server);
     else if (given && !(options.journal && options.journal->recover))
       given(server);
+    served = server.weak_from_this();
     report.emplace(report_descriptor(),
                    look_at_server(job.env(), role.index, server.weak_from_this()));
+  };
+  options.on_settled = [&](std::optional<uint64_t> run) {
+    run ? notes.begin(*run) : notes.has_resumed();
+  };
+  bool ended = false;  // all workers have left
+  options.after = [&, after = std::move(options.after)] {
+    ended = served.lock()->done();
+    if (after) after();
   };
   options.on_save = [&](const std::string& dir, uint64_t generation) {
     notes.add(dir, generation);
   };
   options.out = job.options().out;
   serve(job.env(), placement, role, options);
-  notes.remove();
+  if (ended) notes.remove();
 }
 
 }  // namespace argosy

@@ -42,7 +42,8 @@ struct JobOptions {
   /// The folder in which the job saves its epochs, if known in advance. A server keeps its notes of
   /// saves there, otherwise in Role::notes.
   std::string saves = {};
-  bool resume = false;  // saves of an earlier job in that folder count too
+  /// Journals and saves of an earlier job in that folder count too.
+  bool resume = false;
   /// Of a server, instead of what its role says.
   std::string durability = {}, log_path = {};
   std::FILE* out = stdout;
@@ -71,7 +72,7 @@ class Job {
   /// The ranks, or this process alone; the first call meets them.
   comm::Group& group(const CollectiveStrategy& strategy = {});
   /// Connects to the servers or ranks that hold the plan; called once. A restarted worker waits for
-  /// all others, and learns how far the job is.
+  /// all others, and learns how far the job is, and so does one that resumes.
   Wires connect(const Plan& plan, const Strategy& strategy);
   /// Reports this worker's activity to the launcher while it lives. Call it after connect().
   std::unique_ptr<StatusReport> report(const Activity& activity) const;
@@ -83,6 +84,8 @@ class Job {
   uint64_t ask_standing() const;
   /// How far earlier incarnations of this worker have pushed its data.
   const Trained& trained() const { return trained_; }
+  /// Whether all processes of the job were lost and this one goes on from the servers' journals.
+  bool goes_on_from_journals() const { return from_journals_; }
 
   /// Waits for every worker and returns all workers' bytes. If the milestone is already complete:
   /// at once, with nothing unless the server still has it.
@@ -117,6 +120,7 @@ class Job {
 
  private:
   void find_standing();
+  void find_trained();
   bool connected() const { return client_ != nullptr || group_ != nullptr; }
 
   Env& env_;
@@ -127,6 +131,7 @@ class Job {
   std::shared_ptr<comm::Group> group_;
   ps::verbs::Standing::Result standing_;
   Trained trained_;
+  bool from_journals_ = false;
   uint64_t gathers_ = 0;  // so far
   Share batches_;
   std::vector<std::string> dealt_;  // files, to all workers
@@ -141,9 +146,9 @@ std::string replay_text(const Strategy& strategy);
 std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptions options);
 
 /// Serves this process' role until all workers have left, or until SIGTERM or SIGINT. A restarted
-/// server goes on from its journal. Without one it starts from the newest save of its job instead
-/// of options.before, and throws IoError if there is none: fresh values in the middle of training
-/// would be worse than no job.
+/// server goes on from its journal, and so does one of a job that resumes, if all servers have one.
+/// Without one it starts from the newest save of its job instead of options.before, and throws
+/// IoError if there is none: fresh values in the middle of training would be worse than no job.
 void serve(const Job& job, const ps::Placement& placement, ServeOptions options);
 
 }  // namespace argosy

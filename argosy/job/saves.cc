@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::string kResumes = "resumes\n";
+
 std::string read_text(Env& env, const std::string& path) {
   const std::vector<std::byte> bytes = env.read_file(path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -45,19 +47,54 @@ std::optional<Save> newest_save(Env& env, const std::string& folder) {
 SaveNotes::SaveNotes(Env& env, const std::string& folder, const std::string& process)
     : env_(env), folder_(folder), path_(folder + "/" + process + ".running") {}
 
-void SaveNotes::begin() {
+std::string SaveNotes::text() const {
+  return env_.file_exists(path_) ? read_text(env_, path_) : "";
+}
+
+void SaveNotes::write(const std::string& text) {
+  write_file_atomically(env_, path_, std::as_bytes(std::span(text)));
+}
+
+void SaveNotes::begin(uint64_t run) {
   if (folder_.empty()) return;
   const Lock lock(mutex_);
   env_.make_directories(folder_);
-  write_file_atomically(env_, path_, {});
+  write(fmt::format("run {}\n", run));
+}
+
+uint64_t SaveNotes::run() const {
+  if (folder_.empty()) return 0;
+  const Lock lock(mutex_);
+  std::istringstream lines(text());
+  std::string word;
+  uint64_t run = 0;
+  return lines >> word >> run && word == "run" ? run : 0;
+}
+
+void SaveNotes::begin_to_resume() {
+  if (folder_.empty() || resumes()) return;
+  const Lock lock(mutex_);
+  write(text() + kResumes);
+}
+
+void SaveNotes::has_resumed() {
+  if (folder_.empty()) return;
+  const Lock lock(mutex_);
+  std::string all = text();
+  if (const size_t at = all.find(kResumes); at != std::string::npos)
+    write(all.erase(at, kResumes.size()));
+}
+
+bool SaveNotes::resumes() const {
+  if (folder_.empty()) return false;
+  const Lock lock(mutex_);
+  return text().find(kResumes) != std::string::npos;
 }
 
 void SaveNotes::add(const std::string& folder, uint64_t generation) {
   if (folder_.empty()) return;
   const Lock lock(mutex_);
-  std::string text = env_.file_exists(path_) ? read_text(env_, path_) : "";
-  text += fmt::format("save {} {}\n", generation, folder);
-  write_file_atomically(env_, path_, std::as_bytes(std::span(text)));
+  write(text() + fmt::format("save {} {}\n", generation, folder));
 }
 
 void SaveNotes::remove() {
@@ -69,12 +106,14 @@ void SaveNotes::remove() {
 std::optional<Save> SaveNotes::newest() const {
   if (folder_.empty()) return std::nullopt;
   const Lock lock(mutex_);
-  if (!env_.file_exists(path_)) return std::nullopt;
-  std::istringstream lines(read_text(env_, path_));
+  std::istringstream lines(text());
   std::optional<Save> newest;
-  std::string word, folder;
-  for (uint64_t generation = 0; lines >> word >> generation >> std::ws;) {
-    std::getline(lines, folder);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word, folder;
+    uint64_t generation = 0;
+    if (!(words >> word >> generation >> std::ws) || word != "save") continue;
+    std::getline(words, folder);
     if (checkpoint_generation(env_, folder) == generation)
       newest = {folder, fs::last_write_time(manifest_path(folder))};
   }

@@ -23,19 +23,29 @@ std::optional<Save> newest_save(Env& env, const std::string& folder);
 
 /// Saves of the running job, noted for the process's next incarnation: FOLDER/PROCESS.running has a
 /// line "save GENERATION FOLDER" for each save begun. A save counts once its manifest has that
-/// generation, so incomplete saves and those of earlier jobs do not. Without a folder nothing is
-/// noted. Thread safety: full.
+/// generation, so incomplete saves and those of earlier jobs do not. A line "run NUMBER" says
+/// which journal is this job's, one "resumes" that it does not go on from it yet. Without a folder
+/// nothing is noted. Thread safety: full.
 class SaveNotes {
  public:
   SaveNotes(Env& env, const std::string& folder, const std::string& process);
-  /// Starts empty notes for a new job.
-  void begin();
+  /// Starts empty notes for a new job, whose journals are of this run.
+  void begin(uint64_t run = 0);
+  /// The run of the job that has noted something here and did not end well; 0: there is none.
+  uint64_t run() const;
+  /// Between these two a job is about to go on from the journals of that run.
+  void begin_to_resume();
+  void has_resumed();
+  bool resumes() const;
   void add(const std::string& folder, uint64_t generation);
   void remove();
   /// The last complete save.
   std::optional<Save> newest() const;
 
  private:
+  std::string text() const REQUIRES(mutex_);
+  void write(const std::string& text) REQUIRES(mutex_);
+
   Env& env_;
   const std::string folder_, path_;
   mutable Mutex mutex_;  // of the file

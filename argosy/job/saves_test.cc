@@ -56,6 +56,25 @@ TEST_F(Notes, ASaveOfAnEarlierJobDoesNotCount) {
   EXPECT_FALSE(notes.newest());
 }
 
+TEST_F(Notes, SayWhichRunsJournalAJobGoesOnFrom) {
+  const auto again = [&] { return SaveNotes(*env_, at("notes"), "server-0"); };
+  EXPECT_EQ(again().run(), 0U);
+  SaveNotes notes(*env_, at("notes"), "server-0");
+  notes.begin(17);
+  EXPECT_EQ(again().run(), 17U);
+  EXPECT_FALSE(again().resumes());
+  save(notes, "model", 1);
+  again().begin_to_resume();
+  EXPECT_TRUE(again().resumes());
+  EXPECT_EQ(again().newest()->folder, at("model"));
+  again().has_resumed();
+  EXPECT_FALSE(again().resumes());
+  EXPECT_EQ(again().run(), 17U);
+  EXPECT_EQ(again().newest()->folder, at("model"));
+  notes.remove();
+  EXPECT_EQ(again().run(), 0U);
+}
+
 TEST_F(Notes, WithoutAFolderNothingIsWrittenDown) {
   SaveNotes notes(*env_, "", "server-0");
   notes.begin();

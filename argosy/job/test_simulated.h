@@ -46,31 +46,62 @@ inline uint32_t looked(uint32_t epoch) { return 2 * epoch; }
 /// Servers on a bad network, and where their workers are.
 class SimulatedServers {
  public:
-  SimulatedServers(uint64_t seed, ps::Placement placement, uint32_t workers, bool sync)
+  SimulatedServers(uint64_t seed, ps::Placement placement, uint32_t workers, bool sync,
+                   Durability durability = Durability::none)
       : placement_(std::move(placement)),
         workers_(workers),
         sync_(sync),
+        durability_(durability),
         simulation_(seed, kBadNetwork),
+        runs_(placement_.servers),
         servers_(placement_.servers) {
     for (uint32_t i = 0; i < placement_.servers; ++i) start(i);
   }
 
-  std::shared_ptr<ps::Server> start(uint32_t number) {
+  enum class Begin : uint8_t { anew, with_journals };
+  std::shared_ptr<ps::Server> start(uint32_t number, Begin begin = Begin::anew) {
     const std::string host = server_host(number);
+    std::optional<ps::JournalOptions> journal;
+    if (durability_ != Durability::none)
+      journal = {.folder = host,
+                 .durability = durability_,
+                 .segment_bytes = size_t{1} << 13,
+                 .offer = begin == Begin::with_journals,
+                 .run = runs_[number]};
     servers_[number] =
         ps::Server::make(simulation_.host_env(host), placement_,
                          {.index = number,
                           .workers = workers_,
                           .sync = sync_,
                           .limits = {.grace = 20s, .away = 10min},
-                          .log = [this](const std::string& line) { log_ += line + "\n"; }});
+                          .log = [this](const std::string& line) { log_ += line + "\n"; },
+                          .journal = journal,
+                          .on_settled =
+                              [this, number](std::optional<uint64_t> run) {
+                                runs_[number] = run.value_or(runs_[number]);
+                              }});
     simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
     return servers_[number];
   }
+  /// Takes servers and workers away in one moment: the processes, or their machines where journals
+  /// survive that.
+  void cut_power() {
+    const auto what =
+        durability_ == Durability::fsync ? Simulation::Crash::machine : Simulation::Crash::process;
+    log_ += "the power is cut\n";
+    for (uint32_t i = 0; i < workers_; ++i) simulation_.crash(worker_host(i), what);
+    for (uint32_t i = 0; i < placement_.servers; ++i) {
+      simulation_.crash(server_host(i), what);
+      servers_[i].reset();
+    }
+  }
   std::shared_ptr<ps::Client> connect(uint32_t worker, uint32_t restarts) {
     const std::string host = worker_host(worker);
-    ps::ClientOptions options{
-        .servers = {}, .worker = worker, .workers = workers_, .restarts = restarts};
+    ps::ClientOptions options{.servers = {},
+                              .worker = worker,
+                              .workers = workers_,
+                              .restarts = restarts,
+                              .log = [this](const std::string& line) { log_ += line + "\n"; }};
     for (uint32_t i = 0; i < placement_.servers; ++i)
       options.servers.push_back({server_host(i), 1});
     return ps::Client::make(simulation_.host_env(host), simulation_.host(host), placement_,
@@ -84,8 +115,10 @@ class SimulatedServers {
   const ps::Placement placement_;
   const uint32_t workers_;
   const bool sync_;
+  const Durability durability_;
   std::string log_;
   Simulation simulation_;
+  std::vector<uint64_t> runs_;  // of the journals, by server
   std::vector<std::shared_ptr<ps::Server>> servers_;
 };
 
@@ -126,9 +159,10 @@ inline void commit_gradients(const Plan& plan, Lane& lane, Batch& batch, float e
 class CountingTrainer {
  public:
   CountingTrainer(const Plan& plan, const Strategy& strategy, std::shared_ptr<ps::Client> client,
-                  uint32_t number, uint32_t workers)
+                  uint32_t number, uint32_t workers, int steps = kSteps)
       : plan_(plan),
         number_(number),
+        steps_(static_cast<size_t>(steps)),
         // Servers of sync jobs take the mean.
         each_(mode(strategy.mode).sync ? static_cast<float>(workers) : 1.0F),
         communicator_(make_communicator(plan, strategy, {.servers = std::move(client)})) {
@@ -149,7 +183,7 @@ class CountingTrainer {
       }
       OnItsLane& own = lanes_[step % lanes_.size()];
       own.lane->fetch(own.batch);
-      own.batch.trained = {.pass = epoch, .batches = kSteps - steps + step + 1};
+      own.batch.trained = {.pass = epoch, .batches = steps_ - steps + step + 1};
       commit_gradients(plan_, *own.lane, own.batch, each_);
     }
     communicator_->pass(Pass::thread_done);
@@ -187,6 +221,7 @@ class CountingTrainer {
 
   const Plan& plan_;
   const uint32_t number_;
+  const size_t steps_;  // of an epoch
   const float each_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<OnItsLane> lanes_;

@@ -42,6 +42,43 @@ TEST_F(LogTest, RecordsAreReplayedInOrder) {
   EXPECT_EQ(env.list_files("log"), (std::vector<std::string>{"0000000001.seg", "0000000002.seg"}));
 }
 
+/// In the last segment, in an earlier one, and before all records.
+TEST_F(LogTest, OpenedUpToARecordItGoesOnBehindThat) {
+  for (const uint64_t last : {6U, 5U, 3U, 2U, 1U, 0U}) {
+    SCOPED_TRACE(last);
+    SimulatedDisk fresh;
+    DiskEnv there{fresh, "host"};
+    const auto open_to = [&](uint64_t to, Records& found) {
+      return open_log(
+          there, {.folder = "log", .identity = "job"},
+          [&](LogRecord& record) { found.emplace_back(record.number(), text_of(record)); }, to);
+    };
+    Records none;
+    {
+      const auto log = open_to(UINT64_MAX, none);
+      for (const char* const text : {"a", "b", "c", "d", "e", "f"}) {
+        write_record(*log, {text});
+        if (text[0] == 'c') log->seal();
+      }
+    }
+    const Records all = records_of(there);
+    const Records kept(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(last));
+    Records found;
+    {
+      const auto log = open_to(last, found);
+      EXPECT_EQ(found, kept);
+      EXPECT_EQ(records_of(there), all);  // until there is another record
+      EXPECT_EQ(write_record(*log, {"new"}), last + 1);
+    }
+    Records expected = kept;
+    expected.emplace_back(last + 1, "[1:new]");
+    EXPECT_EQ(records_of(there), expected);
+    Records again;
+    EXPECT_EQ(write_record(*open_to(UINT64_MAX, again), {"more"}), last + 2);
+    EXPECT_EQ(again, expected);
+  }
+}
+
 TEST_F(LogTest, PartsAreGatheredAndTheirPlaceIsTold) {
   const auto log = open();
   log->begin_record();

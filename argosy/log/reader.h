@@ -30,6 +30,8 @@ class LogRecord {
   LogRecord(LogSegmentFile& file, uint64_t number, uint64_t begin, uint64_t end)
       : file_(file), number_(number), at_(begin), end_(end) {}
   uint64_t number() const { return number_; }
+  /// Where what comes behind it begins in its segment.
+  uint64_t end() const { return end_ + sizeof(LogFrameHeader) + sizeof(LogCommit); }
   /// Its payload is good until the next call; nothing after the last frame.
   std::optional<LogFrame> next();
 

@@ -17,6 +17,20 @@ std::string parent_of(const std::string& folder) {
   return parent.empty() ? "." : parent.string();
 }
 
+/// Takes the records behind `last`, which ends at `end` of its segment, out of the contents. Their
+/// bytes stay where they are: the catalogue of the next segment is without them.
+void cut_behind(uint64_t last, uint64_t end, LogContents& contents) {
+  if (contents.last_record <= last) return;
+  std::vector<LogSegment>& segments = contents.segments;
+  for (; !segments.empty() && segments.back().first_record > last; segments.pop_back())
+    contents.retired.push_back(segments.back().number);
+  contents.last_record = last;
+  if (segments.empty() || segments.back().last_record <= last) return;
+  segments.back().last_record = last;
+  segments.back().bytes = end;
+  segments.back().sealed = false;
+}
+
 }  // namespace
 
 /// The segment that is written to.
@@ -318,14 +332,20 @@ void LogWriter::update_listing() {
   if (entry.bytes > active_->header_bytes) segments_.push_back(entry);
 }
 
-std::unique_ptr<LogWriter> open_log(Env& env, LogOptions options, LogVisitor visit) {
-  LogContents contents = read_log(env, options.folder, options.identity, visit);
+std::unique_ptr<LogWriter> open_log(Env& env, LogOptions options, LogVisitor visit, uint64_t last) {
+  uint64_t end = 0;  // of the record `last` in its segment
+  LogContents contents = read_log(env, options.folder, options.identity, [&](LogRecord& record) {
+    if (record.number() > last) return;
+    end = record.end();
+    if (visit) visit(record);
+  });
   if (!contents.segments.empty()) {
     // Also where nothing is to be cut: its bytes may be known to the system alone, and what was
     // delivered must not vanish later.
-    const LogSegment& last = contents.segments.back();
-    env.truncate_file(log_segment_path(options.folder, last.number), last.bytes);
+    const LogSegment& newest = contents.segments.back();
+    env.truncate_file(log_segment_path(options.folder, newest.number), newest.bytes);
   }
+  cut_behind(last, end, contents);
   return std::make_unique<LogWriter>(env, std::move(options), std::move(contents));
 }
 

@@ -110,6 +110,9 @@ class LogWriter {
 
 /// Replays a log (read_log() has the rules), cuts off what is torn and opens it for writing; the
 /// next record begins a new segment. A folder without a log becomes one with the first record.
-std::unique_ptr<LogWriter> open_log(Env& env, LogOptions options, LogVisitor visit);
+/// Records behind `last` are not delivered, and are no part of the log once the next record is
+/// there.
+std::unique_ptr<LogWriter> open_log(Env& env, LogOptions options, LogVisitor visit,
+                                    uint64_t last = UINT64_MAX);
 
 }  // namespace argosy

@@ -116,6 +116,8 @@ std::vector<std::string> Remote::notes() {
                       static_cast<double>(staleness_) / static_cast<double>(pushes_), longest_)};
 }
 
+void Remote::secure() { call_all(*client_, ps::verbs::Secure{}); }
+
 void Remote::pass(Pass event) {
   if (event != Pass::leave) return;
   drain();

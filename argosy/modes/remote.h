@@ -64,6 +64,9 @@ class Remote : public Communicator {
   virtual void push(Flight& own, Batch& batch) = 0;
 
   void add_push(ps::Exchange& exchange, const Flight& own, const Batch& batch) const;
+  /// At the end of a pass: what was pushed in it is in all servers' journals, so none can lack it
+  /// when the job goes on behind the pass.
+  void secure();
   /// Checks that no gradient is missing and clips them. One thread at a time: clipped copies are
   /// valid until the next call only.
   void finish_gradients(Batch& batch);

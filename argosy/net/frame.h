@@ -50,6 +50,7 @@ enum class FrameKind : uint16_t {
   pong = 8,      // its answer, with whom the server waits for
   error = 9,     // one line of text; the sender then closes the link
   durable = 10,  // exchanges up to the id are in the server's journal
+  offers = 11,   // instead of a welcome: where a server can go on after all processes were lost
 };
 
 /// In front of every payload, little-endian.

@@ -17,6 +17,9 @@ namespace {
 constexpr auto kFirstPause = std::chrono::milliseconds(50);
 constexpr auto kLongestPause = std::chrono::seconds(2);
 constexpr auto kConnect = std::chrono::seconds(2);  // one attempt
+// Between steps that all servers record:
+constexpr auto kLead = std::chrono::milliseconds(250);
+constexpr size_t kLeadBytes = size_t{8} << 20;
 
 }  // namespace
 
@@ -199,7 +202,8 @@ void Client::send_hello(uint32_t server) {
                     .milestone = channel.known.milestone,
                     .pass = channel.known.pass,
                     .paused = channel.known.paused,
-                    .gathered = channel.known.gathered};
+                    .gathered = channel.known.gathered,
+                    .settled = settled_};
   channel.link->send(small_frame(FrameKind::hello, 0, encode(hello)));
 }
 
@@ -234,6 +238,7 @@ void Client::on_frame(uint32_t server, uint64_t attempt, InFrame frame) {
       channel.heard = env_.now();
       if (frame.kind == FrameKind::welcome) return take_welcome(server, frame);
       if (frame.kind == FrameKind::pong) return take_pong(server, frame);
+      if (frame.kind == FrameKind::offers) return take_offers(server, frame);
       if (frame.kind == FrameKind::durable) return let_go(channel, frame.id);
       if (frame.kind == FrameKind::error) {
         channel.trouble = text_of(frame);
@@ -259,6 +264,7 @@ void Client::take_welcome(uint32_t server, const InFrame& frame) {
   const Welcome welcome = decode_welcome(frame);
   check<DataError>(welcome.server == server, name(server), " says it is server ", welcome.server);
   channel.state = State::ready;
+  channel.settled = welcome.settled;
   if (!std::exchange(channel.was_ready, true)) channel.applied = welcome.applied;
   channel.useful = false;
   channel.waits_for.clear();
@@ -280,6 +286,7 @@ void Client::take_welcome(uint32_t server, const InFrame& frame) {
   send_all_again(server);
   if (started_ && welcome.applied < first_) send_hello(server);
   if (!started_ && std::ranges::all_of(channels_, &Channel::was_ready)) begin_behind_all();
+  if (!started_) settle_if_all_have_spoken();
 }
 
 /// A restarted worker continues behind the highest sequence that any server has of the earlier
@@ -393,12 +400,15 @@ void Client::exchange(std::shared_ptr<Exchange> exchange) {
 void Client::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> parts) {
   const uint64_t sequence = ++sequence_;
   metrics_.exchanges.add();
+  for (const Pending& part : parts) unled_ += part.bytes();
+  const bool leads = leads_record(*exchange);
   if (exchange->lists != nullptr) exchange->lists->number = sequence;
   const auto missing = std::make_shared<std::atomic<size_t>>(channels_.size());
   for (uint32_t server = 0; server < channels_.size(); ++server) {
     Channel& channel = channels_[server];
     Pending& pending = channel.unanswered.emplace_back(std::move(parts[server]));
     pending.sequence = pending.head.sequence = sequence;
+    if (leads) pending.head.flags |= ExchangeHead::kRecord;
     pending.since = pending.sent = env_.now();
     pending.exchange = exchange;
     pending.missing = missing;
@@ -406,15 +416,31 @@ void Client::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> par
   }
 }
 
+/// Whether the step that it ends is to be in the journals of all servers, which can go on together
+/// there.
+bool Client::leads_record(const Exchange& exchange) {
+  if (options_.worker != 0 || !exchange.ends_step) return false;
+  const Env::Time now = env_.now();
+  if (now - led_ < kLead && unled_ < std::min(kLeadBytes, options_.keep_bytes / 4)) return false;
+  led_ = now;
+  unled_ = 0;
+  return true;
+}
+
 /// Copies the gradients: the caller's memory is free when exchange() returns.
 Client::Pending Client::encode_for(uint32_t server, const Exchange& exchange) {
   const ServerShape& shape = shapes_[server];
   Pending pending;
   ExchangeHead& head = pending.head;
-  head.lists = static_cast<uint32_t>(exchange.pushes.size());
+  const bool had =
+      server < had_.size() && exchange.trained.pass > 0 && exchange.trained <= had_[server];
+  const std::span<const Exchange::Push> pushes =
+      had ? std::span<const Exchange::Push>() : std::span(exchange.pushes);
+  const bool pushes_dense = !exchange.dense.empty() && !had;
+  head.lists = static_cast<uint32_t>(pushes.size());
   head.trained = exchange.trained;
   const auto flag = [&](bool on, ExchangeHead::Flag value) { head.flags |= on ? value : 0U; };
-  flag(!exchange.dense.empty(), ExchangeHead::kPushDense);
+  flag(pushes_dense, ExchangeHead::kPushDense);
   flag(!exchange.parameters.empty(), ExchangeHead::kPullDense);
   flag(exchange.lists != nullptr, ExchangeHead::kPullRows);
   flag(exchange.ends_step, ExchangeHead::kEndsStep);
@@ -424,21 +450,21 @@ Client::Pending Client::encode_for(uint32_t server, const Exchange& exchange) {
   if (exchange.lists != nullptr) numbers += shape.key_sets;
   pending.counts = buffers_.take(numbers * sizeof(uint64_t));
   auto* number = reinterpret_cast<uint64_t*>(pending.counts->bytes().data());
-  for (const Exchange::Push& push : exchange.pushes) *number++ = push.lists->number;
+  for (const Exchange::Push& push : pushes) *number++ = push.lists->number;
   const auto count = [&](const KeyLists& lists) {
     for (size_t set = 0; set < shape.key_sets; ++set) *number++ = lists.keys(server, set).size();
   };
   if (exchange.lists != nullptr) count(*exchange.lists);
-  for (const Exchange::Push& push : exchange.pushes) count(*push.lists);
+  for (const Exchange::Push& push : pushes) count(*push.lists);
 
-  size_t floats = exchange.dense.empty() ? 0 : shape.dense_floats;
-  for (const Exchange::Push& push : exchange.pushes) {
+  size_t floats = pushes_dense ? shape.dense_floats : 0;
+  for (const Exchange::Push& push : pushes) {
     pending.pushed.push_back(push.lists);
     for (size_t table = 0; table < shape.dims.size(); ++table)
       floats += push.lists->keys(server, shape.sets[table]).size() * shape.dims[table];
   }
   pending.floats = buffers_.take(floats * sizeof(float));
-  take_floats(server, exchange, reinterpret_cast<float*>(pending.floats->bytes().data()));
+  if (!had) take_floats(server, exchange, reinterpret_cast<float*>(pending.floats->bytes().data()));
   return pending;
 }
 

@@ -151,6 +151,12 @@ class Client : public std::enable_shared_from_this<Client> {
   /// Closes the links. Whatever is still unanswered fails.
   void close();
 
+  /// Where the servers went on (wire.h, settling), once they have answered something.
+  uint64_t settled() const;
+  /// Before the first exchange: how far each server has the data of this worker, which goes on from
+  /// where all have them. What a server has already is not pushed to it again.
+  void servers_have(std::vector<Trained> had);
+
   /// One for each server that owes an answer or has no link. Cheap: it never blocks the client.
   std::vector<ClientWait> waits() const;
   /// Exchanges that at least one server has not answered yet.
@@ -193,10 +199,12 @@ class Client : public std::enable_shared_from_this<Client> {
     Env::Duration pause{};
     Env::Time down_since, alive, heard, spoke, pinged;  // alive: last accepted connection
     bool was_ready = false;
-    bool useful = false;       // this link has delivered more than the welcome
-    uint64_t incarnation = 0;  // of the server's process
-    uint64_t forgotten = 0;    // key lists up to this one died with an earlier process
-    uint64_t applied = 0;      // last exchange applied, by the first welcome
+    bool useful = false;                    // this link has delivered more than the welcome
+    uint64_t incarnation = 0;               // of the server's process
+    uint64_t forgotten = 0;                 // key lists up to this one died with an earlier process
+    uint64_t applied = 0;                   // last exchange applied, by the first welcome
+    uint64_t settled = settling::kNowhere;  // by the welcome
+    Offers offers = {};                     // instead of it, so far
     // A restarted server is told these:
     uint64_t step = 0;
     KnownOfServer known;
@@ -226,6 +234,9 @@ class Client : public std::enable_shared_from_this<Client> {
   void on_frame(uint32_t server, uint64_t attempt, InFrame frame);
   void on_close(uint32_t server, uint64_t attempt, const std::string& reason);
   void take_welcome(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
+  void take_offers(uint32_t server, const InFrame& frame) REQUIRES(mutex_);
+  void settle_if_all_have_spoken() REQUIRES(mutex_);
+  uint64_t choose_place() const REQUIRES(mutex_);
   void begin_behind_all() REQUIRES(mutex_);
   bool may_submit() const REQUIRES(mutex_);
   void submit_early() REQUIRES(mutex_);
@@ -240,6 +251,7 @@ class Client : public std::enable_shared_from_this<Client> {
   void take_floats(uint32_t server, const Exchange& exchange, float* to) const;
   std::vector<size_t> key_counts(uint32_t server, const Exchange& exchange) const;
   void submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> parts) REQUIRES(mutex_);
+  bool leads_record(const Exchange& exchange) REQUIRES(mutex_);
   enum class Keys : uint8_t { named, carried };
   void send(uint32_t server, Pending& pending, Keys keys) REQUIRES(mutex_);
   void send_request(uint32_t server) REQUIRES(mutex_);
@@ -268,6 +280,10 @@ class Client : public std::enable_shared_from_this<Client> {
   size_t kept_bytes_ GUARDED_BY(mutex_) = 0;    // of all channels
   uint64_t sequence_ GUARDED_BY(mutex_) = 0;
   uint64_t first_ GUARDED_BY(mutex_) = 0;  // last sequence of the previous incarnation
+  uint64_t settled_ GUARDED_BY(mutex_) = settling::kNowhere;  // as worker 0 has chosen
+  Env::Time led_ GUARDED_BY(mutex_);     // the last step that servers were to record
+  size_t unled_ GUARDED_BY(mutex_) = 0;  // bytes since
+  std::vector<Trained> had_;             // by server; does not change once there are exchanges
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   Env::Time ticked_ GUARDED_BY(mutex_);
   Env::TimerId timer_ = 0;

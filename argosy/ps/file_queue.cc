@@ -1,6 +1,7 @@
 #include "argosy/ps/file_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "argosy/base/error.h"
 
@@ -20,6 +21,7 @@ bool FileQueue::enter(const Pass& pass) {
   std::ranges::replace(files_, State::taken, State::free);
   given_.clear();
   now_ = pass;
+  ++version_;
   return true;
 }
 
@@ -57,6 +59,7 @@ std::optional<uint32_t> FileQueue::take(const Lane& lane, const Pass& pass,
   for (size_t i = given.files.size(); i < taken.size(); ++i) {
     check<DataError>(taken[i] < files_.size(), "file ", taken[i], " of ", files_.size());
     given.files.push_back(taken[i]);
+    ++version_;
     if (files_[taken[i]] == State::free) files_[taken[i]] = State::taken;
   }
   if (given.files.size() > taken.size()) return given.files[taken.size()];
@@ -65,6 +68,7 @@ std::optional<uint32_t> FileQueue::take(const Lane& lane, const Pass& pass,
   if (!file) return std::nullopt;
   files_[*file] = State::taken;
   given.files.push_back(*file);
+  ++version_;
   return file;
 }
 
@@ -73,12 +77,30 @@ std::vector<uint32_t> FileQueue::trained(const Pass& pass, std::span<const uint3
   if (pass.epoch < now_.epoch) return {};
   for (const uint32_t file : numbers) {
     check<DataError>(file < files_.size(), "file ", file, " of ", files_.size());
-    files_[file] = State::trained;
+    if (std::exchange(files_[file], State::trained) != State::trained) ++version_;
   }
   std::vector<uint32_t> all;
   for (uint32_t file = 0; file < files_.size(); ++file)
     if (files_[file] == State::trained) all.push_back(file);
   return all;
+}
+
+PastFiles FileQueue::past() const {
+  PastFiles past{.epoch = now_.epoch, .pass = now_.number, .count = now_.files};
+  for (uint32_t file = 0; file < files_.size(); ++file)
+    if (files_[file] == State::trained) past.trained.push_back(file);
+  for (const auto& [lane, given] : given_)
+    past.lanes.push_back({lane.worker, lane.lane, lane.lanes, given.files});
+  return past;
+}
+
+void FileQueue::recover(const PastFiles& past) {
+  enter({past.epoch, past.pass, past.count});
+  for (const PastFiles::Lane& lane : past.lanes) {
+    given_[{lane.worker, lane.lane, lane.lanes}].files = lane.files;
+    for (const uint32_t file : lane.files) files_.at(file) = State::taken;
+  }
+  for (const uint32_t file : past.trained) files_.at(file) = State::trained;
 }
 
 }  // namespace argosy::ps

@@ -9,6 +9,26 @@
 
 namespace argosy::ps {
 
+/// What has been given out in a pass, as a journal keeps it.
+struct PastFiles {
+  struct Lane {
+    uint32_t worker = 0, lane = 0, lanes = 1;
+    std::vector<uint32_t> files = {};
+    template <class A>
+    void fields(A& a) {
+      a(worker, lane, lanes, files);
+    }
+  };
+  uint64_t epoch = 0, pass = 0;
+  uint32_t count = 0;  // of the epoch's files
+  std::vector<uint32_t> trained = {};
+  std::vector<Lane> lanes = {};
+  template <class A>
+  void fields(A& a) {
+    a(epoch, pass, count, trained, lanes);
+  }
+};
+
 /// What a worker does in a first pass when its own share is at its end.
 enum class Stealing : uint8_t {
   off,  // nothing: who reads what does not depend on who is quick
@@ -54,6 +74,12 @@ class FileQueue {
   /// that have been, in order; none of an epoch that is over.
   std::vector<uint32_t> trained(const Pass& pass, std::span<const uint32_t> numbers);
 
+  /// Changes with past().
+  uint64_t version() const { return version_; }
+  PastFiles past() const;
+  /// Of the server that this one replaces.
+  void recover(const PastFiles& past);
+
  private:
   enum class State : uint8_t { free, taken, trained };
   struct Given {
@@ -72,6 +98,7 @@ class FileQueue {
   Pass now_;
   std::vector<State> files_;
   std::map<Lane, Given> given_;  // in this pass
+  uint64_t version_ = 0;
 };
 
 }  // namespace argosy::ps

@@ -122,6 +122,21 @@ TEST(FileQueue, WhatCannotBeIsRefused) {
             "lane 1 of 1, expected at most 4096");
 }
 
+TEST(FileQueue, AnotherServerGivesTheSameFilesInTheSameOrder) {
+  const FileQueue::Pass pass{1, 0, 8};
+  FileQueue queue(2);
+  const Numbers first = take_all(queue, 0, pass, Stealing::on);
+  EXPECT_EQ(first.size(), 8U);
+  const uint64_t version = queue.version();
+  queue.trained(pass, Numbers{3, 4});
+  EXPECT_GT(queue.version(), version);
+  FileQueue again(2);
+  again.recover(queue.past());
+  EXPECT_EQ(take_all(again, 0, pass, Stealing::on), first);
+  EXPECT_EQ(take_all(again, 1, pass, Stealing::on), Numbers());
+  EXPECT_EQ(again.trained(pass, {}), (Numbers{3, 4}));
+}
+
 /// Workers are lost for good by chance, all but the first; the others go on to the next pass.
 TEST(FileQueue, EveryFileIsTrainedWhateverHappensToWorkers) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {

@@ -9,6 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/log/segment_file.h"
 #include "argosy/ps/archive.h"
+#include "argosy/ps/wire.h"
 
 namespace argosy::ps {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kPage = size_t{4} << 20;  // bytes of a frame, about
 constexpr size_t kSweep = 2;               // bytes swept for each byte that has changed
 
 std::string identity_of(const Shard& shard, const std::string& job) {
-  return fmt::format("server journal 1\njob {}\nserver {} of {}\nplan {:x}\n", job, shard.index(),
+  return fmt::format("server journal 2\njob {}\nserver {} of {}\nplan {:x}\n", job, shard.index(),
                      shard.placement().servers, shard.placement().hash());
 }
 
@@ -59,16 +60,69 @@ Durability parse_durability(std::string_view text) {
 }
 
 Journal::Journal(Env& env, Shard& shard, JournalOptions options, const std::string& job)
-    : env_(env), shard_(shard), options_(std::move(options)) {
-  const std::string identity = identity_of(shard, job);
-  if (!options_.recover) remove_log(env, options_.folder, identity);
+    : env_(env), shard_(shard), options_(std::move(options)), identity_(identity_of(shard, job)) {
+  if (options_.offer) {
+    look();
+    return;
+  }
+  if (!options_.recover) remove_log(env, options_.folder, identity_);
+  open(UINT64_MAX);
+}
+
+/// Fills offers_. What cannot be read is nothing to go on from.
+void Journal::look() try {
+  const auto visit = [&](LogRecord& record) {
+    const std::string what = fmt::format("{}: record {}", options_.folder, record.number());
+    while (const std::optional<LogFrame> frame = record.next()) {
+      if (frame->kind != kState) continue;
+      ByteSource in(frame->payload, what);
+      FieldReader reader(in);
+      reader(offers_.emplace_back());
+      offered_records_.push_back(record.number());
+    }
+  };
+  read_log(env_, options_.folder, identity_, visit);
+  if (offers_.empty()) return;
+  size_t partial = 0;
+  while (partial + 1 < offers_.size() && offered_records_[partial] < offers_.back().whole)
+    ++partial;
+  offers_.erase(offers_.begin(), offers_.begin() + static_cast<std::ptrdiff_t>(partial));
+  offered_records_.erase(offered_records_.begin(),
+                         offered_records_.begin() + static_cast<std::ptrdiff_t>(partial));
+  const JournalState& last = offers_.back();
+  if (last.run == 0 || last.run != options_.run || last.left.size() == last.mark.applied.size())
+    offers_.clear();
+} catch (const DataError& e) {
+  offers_.clear();
+  trouble_ = e.what();
+}
+
+void Journal::take_up(uint64_t settled) {
+  if (!settling::goes_on(settled)) {
+    remove_log(env_, options_.folder, identity_);
+    return open(UINT64_MAX);
+  }
+  uint64_t last = offered_records_.back();
+  if (settled != settling::kEnds) {
+    const uint64_t step = settling::step_of(settled);
+    size_t behind = offers_.size();
+    while (behind > 0 && offers_[behind - 1].mark.step != step) --behind;
+    check<DataError>(behind > 0, options_.folder, ": has no record of step ", step,
+                     ", expected one that it has offered");
+    last = offered_records_[behind - 1];
+  }
+  open(last);
+}
+
+void Journal::open(uint64_t last_record) {
   const auto visit = [&](LogRecord& record) { replay(record); };
-  log_ = open_log(env,
+  log_ = open_log(env_,
                   {.folder = options_.folder,
-                   .identity = identity,
+                   .identity = identity_,
                    .durability = options_.durability,
                    .segment_bytes = options_.segment_bytes},
-                  visit);
+                  visit, last_record);
+  if (recovered_) whole_ = recovered_->whole;
   last_record_ = log_->last_durable();
   if (!parameters_.empty()) shard_.set_parameters(parameters_);
   if (!meeting_bytes_.empty()) {
@@ -223,6 +277,8 @@ void Journal::collect(JournalState state, std::optional<PastMeetings> meetings) 
   begin_sweep_if_due();
   // The log is at its longest at the end of a sweep, so small logs are swept as fast as large ones.
   sweep(std::max(kPage, kSweep * (collected_ + parameters_.size() * sizeof(float))));
+  if (sweep_ && sweep_->done) whole_ = last_record_ + 1;
+  state_.whole = whole_;
   if (has_parameters_) parameters_ = shard_.parameters();
   changes.clear();
   waiting_ = true;
@@ -241,6 +297,7 @@ const JournalState& Journal::write() try {
     last_record_ = log_->last_durable();
     all_again_ = true;
     waiting_ = false;
+    whole_ = last_record_ + 1;
     sweep_.reset();
   }
   throw;

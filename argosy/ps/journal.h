@@ -27,15 +27,22 @@ struct JournalOptions {
   uint64_t segment_bytes = uint64_t{64} << 20;
   /// Go on from what the folder has. Otherwise the journal of an earlier run is removed from it.
   bool recover = false;
+  /// Instead: only look what the folder has of this run, and wait for take_up().
+  bool offer = false;
+  uint64_t run = 0;  // of which the records have to be
 };
 
 /// What a server must know besides its rows, parameters and meetings to go on.
 struct JournalState {
   ServerMark mark = {};             // of what was applied
   std::vector<uint32_t> left = {};  // workers that have left the job
+  uint64_t run = 0;      // the same on all servers of a job, also if it goes on from its journals
+  uint64_t settled = 0;  // where it did (wire.h)
+  /// The journal's own: the first record up to which the log has all that came before.
+  uint64_t whole = 1;
   template <class A>
   void fields(A& a) {
-    a(mark, left);
+    a(mark, left, run, settled, whole);
   }
 };
 
@@ -60,7 +67,8 @@ struct JournalSweep {
 ///   3. What was collected stays until it is written: a record that does not get to the disk is
 ///      written again as a whole, under the next number.
 ///   4. A sweep writes all rows anew, some with each record. Segments older than its beginning hold
-///      nothing that is not in a later one, and go when it ends.
+///      nothing that is not in a later one, and go when it ends: from then on the records up to its
+///      end (JournalState::whole) can only be replayed together.
 ///
 /// Thread safety: none; collect() needs the shard to be at rest.
 class Journal {
@@ -69,6 +77,15 @@ class Journal {
   /// DataError for a log that is damaged, ConfigError for one of another job, and IoError.
   Journal(Env& env, Shard& shard, JournalOptions options, const std::string& job);
   ~Journal();
+
+  /// With options.offer: the states of the records up to which the log can be replayed, in order;
+  /// none: there is nothing to go on from.
+  const std::vector<JournalState>& offers() const { return offers_; }
+  /// Why what is there could not be looked at; "": it could, or nothing is there.
+  const std::string& trouble() const { return trouble_; }
+  /// With options.offer, before anything else: replays it up to the last one of that step, or
+  /// as a whole; or begins it anew. Throws as the constructor does.
+  void take_up(uint64_t settled);
 
   const JournalOptions& options() const { return options_; }
   /// Of the last record; nothing: there was none.
@@ -105,6 +122,8 @@ class Journal {
     std::vector<float> images = {};
   };
 
+  void look();
+  void open(uint64_t last_record);
   void write_record();
   void replay(LogRecord& record);
   void replay_rows(ByteReader& in);
@@ -121,7 +140,12 @@ class Journal {
   Env& env_;
   Shard& shard_;
   const JournalOptions options_;
-  std::unique_ptr<LogWriter> log_;
+  const std::string identity_;
+  uint64_t whole_ = 1;  // as in JournalState
+  std::vector<JournalState> offers_;
+  std::vector<uint64_t> offered_records_;  // their numbers
+  std::string trouble_;
+  std::unique_ptr<LogWriter> log_;  // null: take_up() comes first
   std::optional<JournalState> recovered_;
   PastMeetings meetings_;
   std::vector<std::byte> meeting_bytes_;  // encoded: those replayed, then the last ones collected

@@ -11,6 +11,7 @@
 #include "argosy/ps/row_sums.h"
 #include "argosy/ps/table_file.h"
 #include "argosy/ps/test_cluster.h"
+#include "argosy/ps/wire.h"
 #include "argosy/world/disk_env.h"
 
 namespace argosy::ps {
@@ -145,6 +146,72 @@ TEST(Journal, RecoversWhatTheLastRecordHad) {
     expect_exact_recovery(seed);
     if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+/// At each step that it offers, to the bit, and it goes on from there as if nothing had followed.
+TEST(Journal, OffersStepsAndGoesOnAtOneOfThem) {
+  constexpr uint64_t kRun = 5;
+  const auto options = [](uint64_t seed) {
+    JournalOptions all = options_of(seed, false);
+    all.offer = true;
+    all.run = kRun;
+    return all;
+  };
+  size_t most = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedDisk disk;
+    DiskEnv env(disk, "server", seed);
+    Dice dice(seed, 1);
+    std::map<uint64_t, Content> written;  // by step
+    const auto record = [&](Machine& machine, uint64_t step) {
+      machine.change(dice, step);
+      machine.journal.collect({.mark = {.step = step, .applied = {step}}, .run = kRun});
+      machine.journal.write();
+      written[step] = content_of(machine.shard);
+    };
+    {
+      Machine machine(env, options_of(seed, false));
+      for (uint64_t step = 1; step <= 60; ++step) record(machine, step);
+    }
+    for (int life = 0; life < 4; ++life) {
+      Machine machine(env, options(seed));
+      const auto& offers = machine.journal.offers();
+      ASSERT_FALSE(offers.empty());
+      most = std::max(most, offers.size());
+      EXPECT_EQ(offers.back().mark.step, written.rbegin()->first);
+      const uint64_t step = offers[dice.below(offers.size())].mark.step;
+      machine.journal.take_up(settling::at_step(step));
+      EXPECT_EQ(machine.journal.recovered()->mark.step, step);
+      EXPECT_TRUE(content_of(machine.shard) == written.at(step)) << "step " << step;
+      written.erase(written.upper_bound(step), written.end());
+      for (uint64_t next = 1; next <= 10; ++next) record(machine, step + next);
+    }
+  }
+  EXPECT_GT(most, 5U);
+}
+
+TEST(Journal, OffersNothingOfAnotherRunOrOfAJobThatHasEnded) {
+  const auto offers_of = [](const JournalState& last) {
+    SimulatedDisk disk;
+    DiskEnv env(disk, "server");
+    {
+      Machine machine(env, options_of(2, false));
+      machine.journal.collect(last);
+      machine.journal.write();
+    }
+    JournalOptions options = options_of(2, false);
+    options.offer = true;
+    options.run = 5;
+    const Machine again(env, options);
+    return again.journal.offers().size();
+  };
+  const ServerMark mark{.step = 7, .applied = {3, 4}};
+  EXPECT_EQ(offers_of({.mark = mark, .run = 5}), 1U);
+  EXPECT_EQ(offers_of({.mark = mark, .left = {1}, .run = 5}), 1U);
+  EXPECT_EQ(offers_of({.mark = mark, .left = {0, 1}, .run = 5}), 0U);
+  EXPECT_EQ(offers_of({.mark = mark, .run = 6}), 0U);
+  EXPECT_EQ(offers_of({.mark = mark}), 0U);
 }
 
 TEST(Journal, RemovesSegmentsThatASweepHasReplaced) {

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/ps/file_queue.h"
 #include "argosy/ps/roster.h"
 #include "argosy/ps/verb.h"
 #include "argosy/ps/wire.h"
 
 namespace argosy::ps {
 
-/// The meetings that are over, as a journal keeps them.
+/// The meetings that are over, and who has which file, as a journal keeps them.
 struct PastMeetings {
   struct Answer {
     uint64_t number = 0;
@@ -36,9 +37,10 @@ struct PastMeetings {
   uint64_t pass = 0, milestone = 0;
   std::vector<std::byte> milestone_answer = {};
   std::vector<Series> series = {};
+  PastFiles files = {};  // the queue of server 0
   template <class A>
   void fields(A& a) {
-    a(pass, milestone, milestone_answer, series);
+    a(pass, milestone, milestone_answer, series, files);
   }
 };
 

@@ -215,12 +215,17 @@ void Server::take_exchange(Session& session, InFrame frame) {
 }
 
 void Server::add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges,
-                     uint64_t step) {
+                     uint64_t step, Then then) {
   const auto on_done = [this](ExchangeJob& job, const std::string& trouble) {
     exchanged(job, trouble);
   };
-  to_post_.push_back({lane, std::make_shared<ExchangeJob>(shard_, buffers_, memory_,
-                                                          std::move(exchanges), step, on_done)});
+  const TakenExchange& first = *exchanges.front();
+  const bool counts = lane == options_.workers || (first.applies && first.view.pushes());
+  if (counts) ++steps_waiting_;
+  to_post_.push_back({lane,
+                      std::make_shared<ExchangeJob>(shard_, buffers_, memory_, std::move(exchanges),
+                                                    step, on_done),
+                      counts, then == Then::record});
 }
 
 /// In the order in which they were taken, whichever threads took them. A job may be done inside of
@@ -230,11 +235,13 @@ void Server::post_jobs() {
     Posting next;
     {
       const Lock lock(mutex_);
-      if (posting_ || alone_ || to_post_.empty()) return;
+      if (posting_ || alone_ || recording_ || to_post_.empty()) return;
       posting_ = true;
       ++jobs_;
       next = std::move(to_post_.front());
       to_post_.pop_front();
+      if (next.counts) --steps_waiting_;
+      recording_ = next.recorded;
     }
     const Lanes::Size size = next.job->size();
     lanes_.post(next.lane, std::move(next.job), size);
@@ -253,7 +260,11 @@ void Server::end_step_if_complete() {
     auto exchanges = group_.take_if_complete();
     if (exchanges.empty()) return;
     const uint32_t lane = options_.workers;  // behind those of the workers
-    add_job(lane, std::move(exchanges), ++step_);
+    const bool recorded =
+        journal_ != nullptr && std::ranges::any_of(exchanges, [](const auto& exchange) {
+          return exchange->view.head.has(ExchangeHead::kRecord);
+        });
+    add_job(lane, std::move(exchanges), ++step_, recorded ? Then::record : Then::next);
   }
   post_jobs();
 }

@@ -50,6 +50,9 @@ struct ServerOptions {
   /// What is applied goes there, and workers keep what is not there yet; none: a server that is
   /// lost comes back with its last save.
   std::optional<JournalOptions> journal = {};
+  /// Called when the journal begins, with the number of the run that it is of, 0 until worker 0
+  /// has come; and with nothing when one that was offered is gone on with.
+  std::function<void(std::optional<uint64_t> run)> on_settled = {};
   /// Runs saves and loads; none: they run inline.
   std::function<void(std::function<void()>)> background = {};
 };
@@ -164,6 +167,14 @@ class Server : public std::enable_shared_from_this<Server> {
   void arm_timer();
   void tick();
   void open_journal();
+  bool find_offers() REQUIRES(mutex_);
+  bool is_settled(Session& session, const Hello& hello);
+  void settle(uint64_t where, uint64_t run);
+  void find_run(const Hello& hello);
+  void go_on_at_offer() REQUIRES(mutex_);
+  void begin_records();
+  void want_record();
+  PastMeetings past_meetings() const REQUIRES(mutex_);
   void arm_journal_timer();
   void run_journal(const std::stop_token& stop);
   bool record_is_due() REQUIRES(mutex_);
@@ -179,8 +190,9 @@ class Server : public std::enable_shared_from_this<Server> {
   void answer_ping(Session& session, uint64_t id);
 
   void take_exchange(Session& session, InFrame frame);
-  void add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges, uint64_t step)
-      REQUIRES(mutex_);
+  enum class Then : uint8_t { next, record };
+  void add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges, uint64_t step,
+               Then then = Then::next) REQUIRES(mutex_);
   void post_jobs();
   void end_step_if_complete();
   void exchanged(ExchangeJob& job, const std::string& trouble);
@@ -217,11 +229,15 @@ class Server : public std::enable_shared_from_this<Server> {
   struct Posting {
     uint32_t lane;
     std::shared_ptr<ExchangeJob> job;
+    bool counts = false;    // it is a step
+    bool recorded = false;  // before anything behind it is posted
   };
   std::deque<Posting> to_post_ GUARDED_BY(mutex_);  // in the order taken
+  uint64_t steps_waiting_ GUARDED_BY(mutex_) = 0;   // of these
   bool posting_ GUARDED_BY(mutex_) = false;
-  size_t jobs_ GUARDED_BY(mutex_) = 0;     // posted and not done
-  bool alone_ GUARDED_BY(mutex_) = false;  // nothing is posted
+  size_t jobs_ GUARDED_BY(mutex_) = 0;         // posted and not done
+  bool alone_ GUARDED_BY(mutex_) = false;      // nothing is posted
+  bool recording_ GUARDED_BY(mutex_) = false;  // likewise, until a record is collected
   CondVar at_rest_;
   struct Stranger {
     std::weak_ptr<Link> link;
@@ -243,6 +259,12 @@ class Server : public std::enable_shared_from_this<Server> {
   uint64_t meetings_written_ GUARDED_BY(mutex_) = 0;  // their version in the journal
   bool progressed_ GUARDED_BY(mutex_) = false;        // something was applied since the last record
   Env::Time recorded_ GUARDED_BY(mutex_);             // when it was begun
+  Env::Time led_ GUARDED_BY(mutex_);  // when one was begun at a step that all servers record
+  enum class Settling : uint8_t { offers, begun, over };
+  Settling settling_ GUARDED_BY(mutex_) = Settling::over;
+  uint64_t settled_ GUARDED_BY(mutex_) = settling::kNowhere;
+  uint64_t run_ GUARDED_BY(mutex_) = 0;                              // 0: not known yet
+  std::vector<std::shared_ptr<Link>> unsettled_ GUARDED_BY(mutex_);  // have got offers
   std::vector<std::function<void()>> when_durable_ GUARDED_BY(mutex_);
   std::optional<Env::Time> journal_trouble_ GUARDED_BY(mutex_);  // since then nothing was written
   Env::Time journal_spoke_ GUARDED_BY(mutex_);

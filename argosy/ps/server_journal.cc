@@ -12,6 +12,7 @@ namespace {
 
 constexpr auto kRetry = std::chrono::seconds(1);   // of a record that could not be written
 constexpr auto kSpeak = std::chrono::seconds(10);  // of that
+constexpr auto kUnled = std::chrono::seconds(2);   // without a step that all servers record
 
 }  // namespace
 
@@ -21,10 +22,15 @@ void Server::open_journal() {
   journal_ = std::make_unique<Journal>(env_, shard_, *options_.journal, options_.job);
   durable_.resize(options_.workers);
   leaving_.resize(options_.workers);
+  recorded_ = led_ = journal_spoke_ = env_.now();
+  if (options_.journal->offer && find_offers()) return;
   if (const std::optional<JournalState>& state = journal_->recovered()) {
+    run_ = state->run;
+    settled_ = state->settled;
     step_ = state->mark.step;
     ledger_.recover(state->mark);
     meetings_.recover(journal_->meetings());
+    files_.recover(journal_->meetings().files);
     for (size_t i = 0; i < std::min(durable_.size(), state->mark.applied.size()); ++i)
       durable_[i] = state->mark.applied[i];
     for (const uint32_t worker : state->left)
@@ -38,7 +44,10 @@ void Server::open_journal() {
         if (const auto server = weak.lock()) server->end_if_all_are_gone();
       });
   }
-  recorded_ = journal_spoke_ = env_.now();
+  begin_records();
+}
+
+void Server::begin_records() {
   if (options_.threads == 0)
     arm_journal_timer();
   else
@@ -74,7 +83,9 @@ void Server::run_journal(const std::stop_token& stop) {
 bool Server::record_is_due() {
   const Env::Time now = env_.now();
   if (journal_trouble_ && now - recorded_ < kRetry) return false;
-  if (!when_durable_.empty() || journal_->waiting()) return true;
+  if (!when_durable_.empty() || journal_->waiting() || recording_) return true;
+  // The steps of all servers' records should be the same.
+  if (options_.sync && now - led_ < kUnled) return false;
   if (shard_.changes()->bytes() >= options_.journal->bytes) return true;
   return now - recorded_ >= options_.journal->every &&
          (progressed_ || journal_->needs_all() || shard_.changes()->any());
@@ -87,10 +98,18 @@ void Server::job_done() {
     const Lock lock(mutex_);
     --jobs_;
     progressed_ = true;
-    due = shard_.changes()->bytes() >= options_.journal->bytes;
+    due = recording_ || (!options_.sync && shard_.changes()->bytes() >= options_.journal->bytes);
   }
   at_rest_.notify_all();
-  if (due) journal_wanted_.notify_one();
+  if (due) want_record();
+}
+
+void Server::want_record() {
+  journal_wanted_.notify_one();
+  if (options_.threads > 0) return;
+  env_.schedule({}, [weak = weak_from_this()] {
+    if (const auto server = weak.lock()) server->commit();
+  });
 }
 
 void Server::alone(FunctionRef<void()> task) {
@@ -130,11 +149,14 @@ void Server::commit() {
       const Lock lock(mutex_);
       recorded_ = env_.now();
       if (journal_->waiting()) return;
-      state.mark = ledger_.applied_mark(step_);
+      if (std::exchange(recording_, false)) led_ = recorded_;
+      state.mark = ledger_.applied_mark(step_ - steps_waiting_);
+      state.run = run_;
+      state.settled = settled_;
       for (uint32_t worker = 0; worker < options_.workers; ++worker)
         if (leaving_[worker] || roster_.has_left(worker)) state.left.push_back(worker);
-      if (std::exchange(meetings_written_, meetings_.version()) != meetings_.version())
-        meetings = meetings_.past();
+      const uint64_t version = meetings_.version() + files_.version();
+      if (std::exchange(meetings_written_, version) != version) meetings = past_meetings();
       progressed_ = false;
       then.swap(when_durable_);
     }
@@ -155,6 +177,12 @@ void Server::commit() {
     return say(fmt::format("its journal cannot be written, so workers wait: {}", e.what()));
   }
   for (const auto& task : then) task();
+}
+
+PastMeetings Server::past_meetings() const {
+  PastMeetings past = meetings_.past();
+  past.files = files_.past();
+  return past;
 }
 
 void Server::begin_leaving(uint32_t worker) {
@@ -187,11 +215,7 @@ void Server::when_durable(std::function<void()> task) {
     const Lock lock(mutex_);
     when_durable_.push_back(std::move(task));
   }
-  journal_wanted_.notify_one();
-  if (options_.threads > 0) return;
-  env_.schedule({}, [weak = weak_from_this()] {
-    if (const auto server = weak.lock()) server->commit();
-  });
+  want_record();
 }
 
 /// A disk that stays full, or gone, ends the server, with all it has answered in the journal or

@@ -75,6 +75,8 @@ void Server::check_hello(const Session& session, const Hello& hello) const {
 void Server::greet(Session& session, const InFrame& frame) {
   const Hello hello = decode_hello(frame);
   check_hello(session, hello);
+  if (!is_settled(session, hello)) return;
+  find_run(hello);
   std::shared_ptr<Link> before;
   bool anew = false, revived = false;
   Welcome welcome{.server = options_.index,
@@ -111,6 +113,7 @@ void Server::greet(Session& session, const InFrame& frame) {
     session.worker_ = hello.worker;
     // Exchanges taken from an earlier incarnation are applied before any of this one.
     welcome.applied = anew ? entry.received : entry.applied;
+    welcome.settled = settled_;
   }
   // A worker whose welcome is late says hello again, over the same link.
   if (before != nullptr && before != session.link_) before->close("the worker came again");

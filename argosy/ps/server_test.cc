@@ -402,7 +402,7 @@ TEST_F(PsServerTest, ListsThatAreNotThereOrDoNotFitAreRefusedWhole) {
   }
   EXPECT_EQ(refusal({.sequence = 2, .lists = {{.number = 1, .keys = {600}, .grads = {1, 1}}}}),
             "list 1 has 2 keys, 1 were pushed");
-  EXPECT_EQ(refusal({.sequence = 2, .flags = 64}), "exchange: flags 64, expected none above 63");
+  EXPECT_EQ(refusal({.sequence = 2, .flags = 128}), "exchange: flags 128, expected none above 127");
   EXPECT_EQ(refusal({.sequence = 0}), "exchange: sequence 0, but the first is 1");
   EXPECT_EQ(weight(600), 0.0F);
   EXPECT_TRUE(good_->goes_on());
@@ -495,11 +495,12 @@ TEST_F(PsServerTest, VerbsThatCannotBeDoneAreAnsweredWithTheReason) {
     });
     return answer.get_future().get();
   };
-  EXPECT_EQ(refusal({.verb = "shink"}),
-            name +
-                "'shink': no such verb, did you mean shrink?; there are gather, join, leave, "
-                "load, mark, milestone, missed, pause, progress, read_parameters, read_rows, save, "
-                "shrink, standing, stats, stop, take_file, trained_files, write_parameters");
+  EXPECT_EQ(
+      refusal({.verb = "shink"}),
+      name +
+          "'shink': no such verb, did you mean shrink?; there are gather, join, leave, "
+          "load, mark, milestone, missed, pause, progress, read_parameters, read_rows, save, "
+          "secure, shrink, standing, stats, stop, take_file, trained_files, write_parameters");
   EXPECT_NE(refusal({.verb = ""}).find("'': no such verb"), std::string::npos);
   EXPECT_EQ(refusal({.verb = "shrink", .fields = bytes_of_text("abc")}),
             name + "shrink: ends early, 4 bytes expected and 3 left");

@@ -77,6 +77,15 @@ struct Gathered {
   }
 };
 
+/// Answered once all that this server has applied is in its journal, if it has one.
+struct Secure {
+  static constexpr const char* kName = "secure";
+  using Result = Done;
+  std::string text() const { return "wait for its journal"; }
+  template <class A>
+  void fields(A&) {}
+};
+
 /// Joins the step group of a pass: when every remaining worker asks, or at once if it has begun.
 struct Join {
   static constexpr const char* kName = "join";

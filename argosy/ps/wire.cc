@@ -66,6 +66,7 @@ std::vector<std::byte> encode(const Hello& hello) {
     out.put(number);
   }
   out.put_text(hello.token);
+  out.put(hello.settled);
   return taken(out);
 }
 
@@ -91,6 +92,7 @@ Hello decode_hello(const InFrame& frame) {
     hello.gathered[std::move(series)] = in.get<uint64_t>();
   }
   hello.token = in.get_text();
+  hello.settled = in.get<uint64_t>();
   expect_end(in);
   return hello;
 }
@@ -102,6 +104,7 @@ std::vector<std::byte> encode(const Welcome& welcome) {
   out.put(welcome.step);
   out.put(welcome.incarnation);
   out.put(welcome.journal);
+  out.put(welcome.settled);
   return taken(out);
 }
 
@@ -113,8 +116,31 @@ Welcome decode_welcome(const InFrame& frame) {
   welcome.step = in.get<uint64_t>();
   welcome.incarnation = in.get<uint64_t>();
   welcome.journal = in.get<uint32_t>();
+  welcome.settled = in.get<uint64_t>();
   expect_end(in);
   return welcome;
+}
+
+std::vector<std::byte> encode(const Offers& offers) {
+  ByteBuffer out;
+  out.put(offers.server);
+  out.put(offers.run);
+  out.put(static_cast<uint32_t>(offers.places.size()));
+  for (const uint64_t place : offers.places) out.put(place);
+  return taken(out);
+}
+
+Offers decode_offers(const InFrame& frame) {
+  ByteSource in = source(frame, "offers");
+  Offers offers;
+  offers.server = in.get<uint32_t>();
+  offers.run = in.get<uint64_t>();
+  const auto places = in.get<uint32_t>();
+  check<DataError>(places <= in.left() / sizeof(uint64_t), "offers: ", places, " places in ",
+                   in.left(), " bytes");
+  for (uint32_t i = 0; i < places; ++i) offers.places.push_back(in.get<uint64_t>());
+  expect_end(in);
+  return offers;
 }
 
 std::vector<std::byte> encode(const Pong& pong) {

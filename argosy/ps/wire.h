@@ -14,6 +14,17 @@
 // The messages between servers and workers; docs/formats/frames.md has the bytes.
 namespace argosy::ps {
 
+/// Where the servers of a job go on that was lost as a whole, its servers and its workers: each
+/// server offers what its journal has, and worker 0 says which of that it is for all of them.
+namespace settling {
+constexpr uint64_t kNowhere = 0;  // nothing is to be settled, or it is not known yet
+constexpr uint64_t kAnew = 1;     // no server uses its journal
+constexpr uint64_t kEnds = 2;     // each at the end of its journal: steps are no common matter
+constexpr uint64_t at_step(uint64_t step) { return step + 3; }
+constexpr uint64_t step_of(uint64_t settled) { return settled - 3; }
+constexpr bool goes_on(uint64_t settled) { return settled >= kEnds; }
+}  // namespace settling
+
 /// The first frame of a worker on a link.
 struct Hello {
   std::string job;
@@ -30,6 +41,7 @@ struct Hello {
   bool paused = false;                            // it has left the step group since
   std::map<std::string, uint64_t> gathered = {};  // the last gather answered, by series
   std::string token = {};                         // not looked at yet
+  uint64_t settled = settling::kNowhere;          // of worker 0: where all servers go on
 };
 
 /// The server's answer.
@@ -39,6 +51,14 @@ struct Welcome {
   uint64_t step = 0;         // of the server
   uint64_t incarnation = 0;  // of the server's process
   uint32_t journal = 0;  // 1: it was recovered from a journal, which has them all up to `applied`
+  uint64_t settled = settling::kNowhere;  // where the servers of this job went on
+};
+
+/// What a server answers that does not know yet where its job goes on.
+struct Offers {
+  uint32_t server = 0;
+  uint64_t run = 0;                   // of its journal: others than that of one run do not fit
+  std::vector<uint64_t> places = {};  // values of Hello::settled; none: it is settled, greet again
 };
 
 /// Answers a ping.
@@ -49,10 +69,12 @@ struct Pong {
 
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Offers& offers);
 std::vector<std::byte> encode(const Pong& pong);
 // Throw DataError:
 Hello decode_hello(const InFrame& frame);
 Welcome decode_welcome(const InFrame& frame);
+Offers decode_offers(const InFrame& frame);
 Pong decode_pong(const InFrame& frame);
 
 /// In the id of an error frame: whether another try may help.
@@ -81,8 +103,9 @@ struct ExchangeHead {
     kEndsStep = 8,
     kInference = 16,    // a pull that makes no rows and leaves no list
     kCarriesKeys = 32,  // of the pushed lists
+    kRecord = 64,       // the step that this ends is one that all servers' journals have
   };
-  static constexpr uint32_t kAllFlags = 63;
+  static constexpr uint32_t kAllFlags = 127;
   bool has(Flag flag) const { return (flags & flag) != 0; }
 };
 

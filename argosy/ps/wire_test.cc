@@ -27,8 +27,11 @@ const Hello kHello{.job = "job",
                    .milestone = 8,
                    .pass = 4,
                    .paused = true,
-                   .token = "secret"};
+                   .token = "secret",
+                   .settled = settling::at_step(420)};
 const Welcome kWelcome{.server = 2, .applied = 41, .step = 1000, .incarnation = 7};
+const Offers kOffers{
+    .server = 1, .run = 9, .places = {settling::at_step(400), settling::at_step(420)}};
 const Pong kPong{.received = 9, .applied = 8, .waits_for = "step 9: worker 0 wait for worker 1"};
 const Request kRequest =
     request_of(verbs::Gather{"fleet", 3, "metrics", {std::byte{1}, std::byte{0}, std::byte{3}}});
@@ -65,10 +68,15 @@ TEST(Wire, GreetingsComeBackAsTheyWent) {
   EXPECT_EQ(hello.pass, 4U);
   EXPECT_TRUE(hello.paused);
   EXPECT_EQ(hello.token, "secret");
+  EXPECT_EQ(settling::step_of(hello.settled), 420U);
   const Welcome welcome = decode_welcome(in_frame(FrameKind::welcome, encode(kWelcome)));
   EXPECT_EQ(encode(welcome), encode(kWelcome));
   EXPECT_EQ(welcome.applied, 41U);
   EXPECT_EQ(welcome.incarnation, 7U);
+  const Offers offers = decode_offers(in_frame(FrameKind::offers, encode(kOffers)));
+  EXPECT_EQ(encode(offers), encode(kOffers));
+  EXPECT_EQ(offers.run, 9U);
+  EXPECT_EQ(offers.places, kOffers.places);
   const Pong pong = decode_pong(in_frame(FrameKind::pong, encode(kPong)));
   EXPECT_EQ(encode(pong), encode(kPong));
   EXPECT_EQ(pong.waits_for, kPong.waits_for);
@@ -160,6 +168,7 @@ TEST(Wire, EveryPrefixOfAMessageIsRefused) {
   };
   prefixes(encode(kHello), decode_hello);
   prefixes(encode(kWelcome), decode_welcome);
+  prefixes(encode(kOffers), decode_offers);
   prefixes(encode(kPong), decode_pong);
   prefixes(encode(Request{.verb = kRequest.verb}), decode_request);
   prefixes(kRequest.fields, [](const InFrame& frame) {
@@ -175,6 +184,7 @@ TEST(Wire, BytesBehindAMessageAreRefused) {
   };
   EXPECT_EQ(longer(encode(kHello), decode_hello), "hello: 1 bytes too many");
   EXPECT_EQ(longer(encode(kWelcome), decode_welcome), "welcome: 1 bytes too many");
+  EXPECT_EQ(longer(encode(kOffers), decode_offers), "offers: 1 bytes too many");
   EXPECT_EQ(longer(encode(kPong), decode_pong), "pong: 1 bytes too many");
   EXPECT_EQ(longer(everything().bytes(), parsed), "exchange: 1 bytes too many");
 }

@@ -36,6 +36,7 @@ class Async final : public Remote {
       const Lock lock(mutex_);
       prepared_.clear();  // of a pass that was ended early
     }
+    if (event == Pass::end) secure();
     Remote::pass(event);
   }
 

@@ -207,6 +207,7 @@ class Geo final : public Communicator {
       const Lock lock(mutex_);
       exchange_differences();
     }
+    if (event == Pass::end) call_all(*client_, ps::verbs::Secure{});
     if (event != Pass::leave) return;
     drain();
     call_all(*client_, ps::verbs::Leave{});

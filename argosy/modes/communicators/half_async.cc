@@ -28,6 +28,7 @@ class HalfAsync final : public Remote {
       --active_;
       if (merged_.batches() > 0 && merged_.batches() == active_) complete_round();
     }
+    if (event == Pass::end) secure();
     Remote::pass(event);
   }
 
