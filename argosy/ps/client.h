@@ -148,6 +148,8 @@ class Client : public std::enable_shared_from_this<Client> {
   void exchange(std::shared_ptr<Exchange> exchange);
   /// Sends a verb. A server performs the verbs of one worker in order, one at a time.
   void ask(uint32_t server, Request request, OnResult on_result);
+  /// The number of the last exchange; those that wait for the first welcomes have none yet.
+  uint64_t last_exchange() const;
   /// Closes the links. Whatever is still unanswered fails.
   void close();
 

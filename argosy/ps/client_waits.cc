@@ -136,6 +136,11 @@ size_t Client::under_way() const {
   return early_.size() + most;
 }
 
+uint64_t Client::last_exchange() const {
+  const Lock lock(mutex_);
+  return sequence_;
+}
+
 Client::Staleness Client::staleness() const {
   const Lock lock(staleness_mutex_);
   return staleness_;

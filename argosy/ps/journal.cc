@@ -74,7 +74,7 @@ void Journal::look() try {
   const auto visit = [&](LogRecord& record) {
     const std::string what = fmt::format("{}: record {}", options_.folder, record.number());
     while (const std::optional<LogFrame> frame = record.next()) {
-      if (frame->kind != kState) continue;
+      if (frame->kind != JournalReplay::kState) continue;
       ByteSource in(frame->payload, what);
       FieldReader reader(in);
       reader(offers_.emplace_back());
@@ -115,16 +115,20 @@ void Journal::take_up(uint64_t settled) {
 }
 
 void Journal::open(uint64_t last_record) {
-  const auto visit = [&](LogRecord& record) { replay(record); };
+  JournalReplay replay(shard_, options_.folder);
+  const auto visit = [&](LogRecord& record) { replay.add(record); };
   log_ = open_log(env_,
                   {.folder = options_.folder,
                    .identity = identity_,
                    .durability = options_.durability,
                    .segment_bytes = options_.segment_bytes},
                   visit, last_record);
-  if (recovered_) whole_ = recovered_->whole;
   last_record_ = log_->last_durable();
-  if (!parameters_.empty()) shard_.set_parameters(parameters_);
+  replay.finish();
+  recovered_ = replay.state();
+  if (recovered_) whole_ = recovered_->whole;
+  parameters_ = replay.parameters();
+  meeting_bytes_ = replay.meetings();
   if (!meeting_bytes_.empty()) {
     ByteSource in(meeting_bytes_, options_.folder + ": meetings");
     FieldReader reader(in);
@@ -134,69 +138,6 @@ void Journal::open(uint64_t last_record) {
 }
 
 Journal::~Journal() = default;
-
-void Journal::replay(LogRecord& record) {
-  const std::string what = fmt::format("{}: record {}", options_.folder, record.number());
-  while (const std::optional<LogFrame> frame = record.next()) {
-    ByteSource in(frame->payload, what);
-    switch (frame->kind) {
-      case kShrink:
-        shard_.shrink(in.get<uint32_t>());
-        break;
-      case kReplace:
-        shard_.table(in.get<uint32_t>()).images().begin_load()->commit();
-        break;
-      case kRows:
-        replay_rows(in);
-        break;
-      case kParameters: {
-        const auto at = in.get<uint64_t>(), all = in.get<uint64_t>();
-        const size_t n = in.left() / sizeof(float);
-        check<DataError>(at <= all && n <= all - at, what, ": ", n, " floats from ", at, " of ",
-                         all, " parameters");
-        parameters_.resize(all);
-        in.get_all(std::span(parameters_).subspan(at, n));
-        break;
-      }
-      case kMeetings: {
-        const auto at = in.get<uint64_t>(), all = in.get<uint64_t>();
-        const size_t n = in.left();
-        check<DataError>(at <= all && n <= all - at && all <= 2 * Meetings::kKept, what, ": ", n,
-                         " bytes from ", at, " of ", all, " of meetings");
-        meeting_bytes_.resize(all);
-        std::ranges::copy(in.take(n), meeting_bytes_.begin() + static_cast<std::ptrdiff_t>(at));
-        break;
-      }
-      case kState: {
-        FieldReader reader(in);
-        reader(recovered_.emplace());
-        break;
-      }
-      default:
-        fail<DataError>(what, ": a frame of kind ", frame->kind, ", expected 1 to 6");
-    }
-    check<DataError>(in.left() == 0, what, ": ", in.left(), " bytes too many in a frame of kind ",
-                     frame->kind);
-  }
-}
-
-void Journal::replay_rows(ByteReader& in) {
-  const auto number = in.get<uint32_t>(), section = in.get<uint32_t>();
-  check<DataError>(number < shard_.tables() && section <= 1, in.what(), ": table ", number,
-                   ", section ", section, ", expected tables below ", shard_.tables());
-  RowTable& table = shard_.table(number);
-  const auto half = static_cast<Section>(section);
-  const size_t width = table.recipe().floats(half);
-  const auto n = in.get<uint64_t>();
-  check<DataError>(
-      n <= in.left() / sizeof(Key) && in.left() == n * (sizeof(Key) + width * sizeof(float)),
-      in.what(), ": ", n, " rows of ", width, " floats in ", in.left(), " bytes");
-  std::vector<Key> keys(n);
-  std::vector<float> images(n * width);
-  in.get_all(std::span(keys));
-  in.get_all(std::span(images));
-  table.images().put(half, keys, images);
-}
 
 size_t Journal::bytes_of(const Rows& rows) const {
   return rows.keys.size() * sizeof(Key) + rows.images.size() * sizeof(float);
@@ -292,21 +233,36 @@ const JournalState& Journal::write() try {
   return state_;
 } catch (const IoError&) {
   log_->abandon();
-  if (log_->last_durable() <
-      last_record_) {  // a segment is lost, so the next record has everything
-    last_record_ = log_->last_durable();
-    all_again_ = true;
-    waiting_ = false;
-    whole_ = last_record_ + 1;
-    sweep_.reset();
-  }
+  forget_what_is_lost();
+  throw;
+}
+
+/// Of records that are gone the content is written anew: the next one has everything.
+void Journal::forget_what_is_lost() {
+  if (log_->last_durable() >= last_record_) return;
+  last_record_ = log_->last_durable();
+  all_again_ = true;
+  waiting_ = false;
+  whole_ = last_record_ + 1;
+  sweep_.reset();
+}
+
+SealedLog Journal::cut(const std::string& folder) try {
+  check<Error>(!waiting_, options_.folder, ": a cut, but a record waits to be written");
+  log_->seal();
+  return link_segments(
+      env_, options_.folder, log_->segments(),
+      {.folder = folder, .identity = identity_, .last_record = log_->last_durable()});
+} catch (const IoError&) {
+  forget_what_is_lost();
   throw;
 }
 
 void Journal::write_record() {
+  using enum JournalReplay::Frame;
   using Part = std::span<const std::byte>;
   log_->begin_record();
-  const auto add = [&](Frame kind, std::initializer_list<Part> parts) {
+  const auto add = [&](JournalReplay::Frame kind, std::initializer_list<Part> parts) {
     log_->add_frame(kind, std::span(parts.begin(), parts.size()));
     for (const Part& part : parts) written_ += part.size();
   };

@@ -10,8 +10,9 @@
 
 #include "argosy/base/env.h"
 #include "argosy/log/writer.h"
+#include "argosy/ps/cut.h"
+#include "argosy/ps/journal_frames.h"
 #include "argosy/ps/meetings.h"
-#include "argosy/ps/server_mark.h"
 #include "argosy/ps/shard.h"
 
 namespace argosy::ps {
@@ -30,20 +31,6 @@ struct JournalOptions {
   /// Instead: only look what the folder has of this run, and wait for take_up().
   bool offer = false;
   uint64_t run = 0;  // of which the records have to be
-};
-
-/// What a server must know besides its rows, parameters and meetings to go on.
-struct JournalState {
-  ServerMark mark = {};             // of what was applied
-  std::vector<uint32_t> left = {};  // workers that have left the job
-  uint64_t run = 0;      // the same on all servers of a job, also if it goes on from its journals
-  uint64_t settled = 0;  // where it did (wire.h)
-  /// The journal's own: the first record up to which the log has all that came before.
-  uint64_t whole = 1;
-  template <class A>
-  void fields(A& a) {
-    a(mark, left, run, settled, whole);
-  }
 };
 
 /// How far a journal is with writing all rows anew.
@@ -103,17 +90,13 @@ class Journal {
   bool waiting() const { return waiting_; }
   /// Writes what was collected and returns its state, which is safe from now on. Throws IoError.
   const JournalState& write();
+  /// Ends the segment that is written to; links of all segments are in the folder on return, or
+  /// else what is to be copied is open. Holds what was written last, so only if nothing is
+  /// waiting(). Throws IoError.
+  SealedLog cut(const std::string& folder);
   uint64_t bytes_written() const { return written_; }
 
  private:
-  enum Frame : uint32_t {
-    kShrink = 1,
-    kReplace = 2,
-    kRows = 3,
-    kParameters = 4,
-    kMeetings = 5,
-    kState = 6,
-  };
   /// Images of one table.
   struct Rows {
     uint32_t table = 0;
@@ -125,8 +108,7 @@ class Journal {
   void look();
   void open(uint64_t last_record);
   void write_record();
-  void replay(LogRecord& record);
-  void replay_rows(ByteReader& in);
+  void forget_what_is_lost();
   void take_rows(uint32_t table, std::span<const Key> keys);
   void take_all(uint32_t table);
   void add_page(Rows& page);
@@ -149,7 +131,7 @@ class Journal {
   std::optional<JournalState> recovered_;
   PastMeetings meetings_;
   std::vector<std::byte> meeting_bytes_;  // encoded: those replayed, then the last ones collected
-  std::vector<float> parameters_;         // while replaying; then those that are to be written
+  std::vector<float> parameters_;         // likewise
 
   // What was collected:
   bool waiting_ = false;    // for write()

@@ -43,6 +43,11 @@ struct Placement {
   std::string text() const;
   /// Processes whose hashes differ must not talk to each other.
   uint64_t hash() const;
+
+  template <class A>
+  void fields(A& a) {
+    a(parameters, tables, key_sets, servers, slices, owners);
+  }
 };
 
 /// Throws ConfigError. Cuts a parameter into as many blocks as there are servers, of at least

@@ -7,6 +7,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/file_sink.h"
 #include "argosy/base/file_source.h"
+#include "argosy/ps/cut.h"
 #include "argosy/ps/table_file.h"
 
 namespace argosy::ps {
@@ -32,6 +33,12 @@ void check_table_file(Env& env, const std::string& folder, const SavedTable& sav
                                saved.sum.sum));
 }
 
+std::unique_ptr<ByteReader> open_table_file(Env& env, const std::string& folder,
+                                            const SavedTable& saved) {
+  if (is_cut_file(saved.file)) return open_cut_table(env, folder, saved);
+  return std::make_unique<FileSource>(env, folder + "/" + saved.file);
+}
+
 void load_table_files(Env& env, const std::string& folder, std::span<const SavedTable> files,
                       std::span<const std::unique_ptr<RowTable>> tables,
                       FunctionRef<bool(Key)> keep) {
@@ -43,9 +50,9 @@ void load_table_files(Env& env, const std::string& folder, std::span<const Saved
     size_t parts = 0;
     for (const SavedTable& saved : files) {
       if (saved.table != table->spec().name) continue;
-      FileSource part(env, folder + "/" + saved.file);
-      load.add(part, keep);
-      check<DataError>(part.left() == 0, part.what(), ": ", part.left(), " bytes too many");
+      const auto part = open_table_file(env, folder, saved);
+      load.add(*part, keep);
+      check<DataError>(part->left() == 0, part->what(), ": ", part->left(), " bytes too many");
       ++parts;
     }
     check<DataError>(parts > 0, folder, ": has no table '", table->spec().name, "'");

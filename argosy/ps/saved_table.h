@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "argosy/base/bytes.h"
 #include "argosy/base/env.h"
 #include "argosy/base/function_ref.h"
 #include "argosy/base/key.h"
@@ -26,7 +27,8 @@ struct FileSum {
   }
 };
 
-/// A file with rows of a table: all of them, or a part.
+/// A file with rows of a table: all of them, or a part. Of a cut (ps/cut.h) it is the file of a
+/// server's part, which has rows of all tables.
 struct SavedTable {
   std::string table, file;
   FileSum sum = {};
@@ -42,6 +44,10 @@ SavedTable save_table_file(Env& env, const std::string& folder, std::string file
 /// Throws DataError, naming what was expected and what was found, unless size and sum of the file
 /// are those that were noted. Reads only its end: a flipped bit shows when it is loaded.
 void check_table_file(Env& env, const std::string& folder, const SavedTable& saved);
+
+/// The rows of a table, as a file of one table has them; TableReader reads them.
+std::unique_ptr<ByteReader> open_table_file(Env& env, const std::string& folder,
+                                            const SavedTable& saved);
 
 /// Replaces the content of all tables by the rows whose keys `keep` accepts. Throws DataError, and
 /// changes nothing, where a file is missing, damaged, not the one that was saved, or does not fit.

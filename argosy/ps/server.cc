@@ -68,6 +68,7 @@ Server::Server(Env& env, Placement placement, ServerOptions options)
       links_(options_.workers),
       started_(env.now()),
       spoke_(env.now()),
+      posted_(options_.workers),
       lanes_(shard_.parts(),
              options_.threads <= 1 ? Lanes::Threads::none : Lanes::Threads::one_per_part) {
   check<ConfigError>(options_.workers > 0, "a server needs at least one worker");
@@ -203,29 +204,32 @@ void Server::take_exchange(Session& session, InFrame frame) {
       group_.hold(worker, exchange, env_.now());
     } else {
       const bool is_step = exchange->applies && view.pushes();
-      const uint64_t step = is_step ? ++step_ : step_.load();
+      const uint64_t before = step_, step = is_step ? ++step_ : before;
       for (const TakenExchange::Push& push : exchange->pushes)
         if (push.kept != nullptr)
           exchange->staleness += step - 1 - std::min(step - 1, push.kept->step);
-      add_job(worker, {exchange}, step);
+      add_job(worker, {exchange}, before);
     }
   }
   end_step_if_complete();
   post_jobs();
 }
 
+/// Of the present step.
 void Server::add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges,
-                     uint64_t step, Then then) {
+                     uint64_t steps_before, Then then) {
   const auto on_done = [this](ExchangeJob& job, const std::string& trouble) {
     exchanged(job, trouble);
   };
-  const TakenExchange& first = *exchanges.front();
-  const bool counts = lane == options_.workers || (first.applies && first.view.pushes());
-  if (counts) ++steps_waiting_;
   to_post_.push_back({lane,
                       std::make_shared<ExchangeJob>(shard_, buffers_, memory_, std::move(exchanges),
-                                                    step, on_done),
-                      counts, then == Then::record});
+                                                    step_, on_done),
+                      steps_before, then == Then::record});
+}
+
+/// While nothing is worked on: of what was posted. The others are counted and have not begun.
+uint64_t Server::applied_step() const {
+  return to_post_.empty() ? step_.load() : to_post_.front().steps_before;
 }
 
 /// In the order in which they were taken, whichever threads took them. A job may be done inside of
@@ -236,12 +240,14 @@ void Server::post_jobs() {
     {
       const Lock lock(mutex_);
       if (posting_ || alone_ || recording_ || to_post_.empty()) return;
+      if (waits_for_cut(*to_post_.front().job)) return;
       posting_ = true;
       ++jobs_;
       next = std::move(to_post_.front());
       to_post_.pop_front();
-      if (next.counts) --steps_waiting_;
       recording_ = next.recorded;
+      for (const auto& exchange : next.job->exchanges())
+        if (exchange->applies) posted_[exchange->worker] = exchange->view.head.sequence;
     }
     const Lanes::Size size = next.job->size();
     lanes_.post(next.lane, std::move(next.job), size);
@@ -264,7 +270,7 @@ void Server::end_step_if_complete() {
         journal_ != nullptr && std::ranges::any_of(exchanges, [](const auto& exchange) {
           return exchange->view.head.has(ExchangeHead::kRecord);
         });
-    add_job(lane, std::move(exchanges), ++step_, recorded ? Then::record : Then::next);
+    add_job(lane, std::move(exchanges), step_++, recorded ? Then::record : Then::next);
   }
   post_jobs();
 }
@@ -361,6 +367,8 @@ void Server::answer_well(const Asker& asker, std::vector<std::byte> result) {
   answer(asker, went_well(std::move(result)));
 }
 
+void Server::refuse(const Asker& asker, const std::string& why) { answer(asker, failed(why)); }
+
 void Server::answer(const Asker& asker, SharedResult result) {
   if (result->size() > kMaxResult)
     result = failed(fmt::format("a result of {} bytes does not fit into a frame", result->size()));
@@ -428,6 +436,13 @@ void Server::pause(uint32_t worker, uint64_t pass) {
 Trained Server::trained(uint32_t worker) {
   const Lock lock(mutex_);
   return ledger_[worker].trained;
+}
+
+void Server::resume(std::vector<Trained> trained) {
+  check<ConfigError>(trained.size() == options_.workers, "the progress of ", trained.size(),
+                     " workers, expected ", options_.workers);
+  const Lock lock(mutex_);
+  ledger_.go_on_from({.step = step_, .applied = {}, .trained = std::move(trained)});
 }
 
 ServerMark Server::mark() {

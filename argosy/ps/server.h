@@ -146,8 +146,12 @@ class Server : public std::enable_shared_from_this<Server> {
     }
     settle_meetings();
   }
+  /// Answers when the cut is on the disk, or at once where there can be none.
+  std::optional<verbs::Cut::Result> cut(const Asker& asker, const verbs::Cut& verb);
   void ask_standing(const Asker& asker, const std::string& series);
   Trained trained(uint32_t worker);
+  /// What was loaded has these batches of the workers, none of which has pushed yet.
+  void resume(std::vector<Trained> trained);
   ServerMark mark();
   /// Calls ServerOptions::on_save.
   void saves(const std::string& folder, uint64_t generation) const;
@@ -180,6 +184,18 @@ class Server : public std::enable_shared_from_this<Server> {
   bool record_is_due() REQUIRES(mutex_);
   void commit();
   void record_written(const JournalState& state);
+  struct CutUnderWay {
+    Asker asker;
+    verbs::Cut verb;
+    ServerMark mark = {};
+    std::vector<uint64_t> rows = {};  // by table
+  };
+  bool cut_is_due() REQUIRES(mutex_);
+  bool waits_for_cut(ExchangeJob& job) REQUIRES(mutex_);
+  void make_cut(CutUnderWay cut);
+  void finish_cut(CutUnderWay& cut, SealedLog sealed);
+  void give_up_cut(std::optional<CutUnderWay>& cut, const std::string& why);
+  void refuse(const Asker& asker, const std::string& why);
   void job_done();
   void end_without_journal(Env::Time now);
   void welcome_when_durable(uint32_t worker, uint64_t sequence, std::function<void()> send);
@@ -191,8 +207,9 @@ class Server : public std::enable_shared_from_this<Server> {
 
   void take_exchange(Session& session, InFrame frame);
   enum class Then : uint8_t { next, record };
-  void add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges, uint64_t step,
-               Then then = Then::next) REQUIRES(mutex_);
+  void add_job(uint32_t lane, std::vector<std::shared_ptr<TakenExchange>> exchanges,
+               uint64_t steps_before, Then then = Then::next) REQUIRES(mutex_);
+  uint64_t applied_step() const REQUIRES(mutex_);
   void post_jobs();
   void end_step_if_complete();
   void exchanged(ExchangeJob& job, const std::string& trouble);
@@ -229,11 +246,10 @@ class Server : public std::enable_shared_from_this<Server> {
   struct Posting {
     uint32_t lane;
     std::shared_ptr<ExchangeJob> job;
-    bool counts = false;    // it is a step
+    uint64_t steps_before = 0;
     bool recorded = false;  // before anything behind it is posted
   };
   std::deque<Posting> to_post_ GUARDED_BY(mutex_);  // in the order taken
-  uint64_t steps_waiting_ GUARDED_BY(mutex_) = 0;   // of these
   bool posting_ GUARDED_BY(mutex_) = false;
   size_t jobs_ GUARDED_BY(mutex_) = 0;         // posted and not done
   bool alone_ GUARDED_BY(mutex_) = false;      // nothing is posted
@@ -269,6 +285,9 @@ class Server : public std::enable_shared_from_this<Server> {
   std::optional<Env::Time> journal_trouble_ GUARDED_BY(mutex_);  // since then nothing was written
   Env::Time journal_spoke_ GUARDED_BY(mutex_);
   std::string failure_ GUARDED_BY(mutex_);
+  std::optional<CutUnderWay> cut_ GUARDED_BY(mutex_);  // until it is collected
+  std::vector<uint64_t> posted_ GUARDED_BY(mutex_);    // by worker: the last exchange
+  uint64_t last_cut_ GUARDED_BY(mutex_) = 0;           // the last segment of the cut before
   CondVar journal_wanted_;
   Env::TimerId journal_timer_ = 0;
   Lanes lanes_;

@@ -83,7 +83,7 @@ void Server::run_journal(const std::stop_token& stop) {
 bool Server::record_is_due() {
   const Env::Time now = env_.now();
   if (journal_trouble_ && now - recorded_ < kRetry) return false;
-  if (!when_durable_.empty() || journal_->waiting() || recording_) return true;
+  if (!when_durable_.empty() || journal_->waiting() || recording_ || cut_is_due()) return true;
   // The steps of all servers' records should be the same.
   if (options_.sync && now - led_ < kUnled) return false;
   if (shard_.changes()->bytes() >= options_.journal->bytes) return true;
@@ -98,7 +98,8 @@ void Server::job_done() {
     const Lock lock(mutex_);
     --jobs_;
     progressed_ = true;
-    due = recording_ || (!options_.sync && shard_.changes()->bytes() >= options_.journal->bytes);
+    due = recording_ || cut_is_due() ||
+          (!options_.sync && shard_.changes()->bytes() >= options_.journal->bytes);
   }
   at_rest_.notify_all();
   if (due) want_record();
@@ -142,6 +143,7 @@ void Server::alone(FunctionRef<void()> task) {
 /// One record. Whoever has to wait for its bytes to be written does so without holding anybody up.
 void Server::commit() {
   std::vector<std::function<void()>> then;
+  std::optional<CutUnderWay> cut;
   alone([&] {
     JournalState state;
     std::optional<PastMeetings> meetings;
@@ -150,7 +152,7 @@ void Server::commit() {
       recorded_ = env_.now();
       if (journal_->waiting()) return;
       if (std::exchange(recording_, false)) led_ = recorded_;
-      state.mark = ledger_.applied_mark(step_ - steps_waiting_);
+      state.mark = ledger_.applied_mark(applied_step());
       state.run = run_;
       state.settled = settled_;
       for (uint32_t worker = 0; worker < options_.workers; ++worker)
@@ -159,12 +161,19 @@ void Server::commit() {
       if (std::exchange(meetings_written_, version) != version) meetings = past_meetings();
       progressed_ = false;
       then.swap(when_durable_);
+      if (cut_is_due()) {
+        cut.swap(cut_);
+        cut->mark = state.mark;
+      }
     }
+    for (size_t table = 0; cut && table < shard_.tables(); ++table)
+      cut->rows.push_back(shard_.table(table).size());
     journal_->collect(std::move(state), std::move(meetings));
   });
   try {
     record_written(journal_->write());
   } catch (const IoError& e) {
+    give_up_cut(cut, e.what());
     {
       const Lock lock(mutex_);
       when_durable_.insert(when_durable_.begin(), std::make_move_iterator(then.begin()),
@@ -177,6 +186,7 @@ void Server::commit() {
     return say(fmt::format("its journal cannot be written, so workers wait: {}", e.what()));
   }
   for (const auto& task : then) task();
+  if (cut) make_cut(std::move(*cut));
 }
 
 PastMeetings Server::past_meetings() const {

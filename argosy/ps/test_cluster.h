@@ -214,6 +214,8 @@ class Cluster {
   SimulatedWorker& worker(uint32_t i) { return *workers_[i]; }
   Server& server(uint32_t i) { return *servers_[i]; }
   const std::string& log() const { return log_; }
+  const Placement& placement() const { return placement_; }
+  Simulation& simulation() { return simulation_; }
 
  private:
   struct Flipped {

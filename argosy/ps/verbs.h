@@ -173,6 +173,18 @@ struct Progress {
   void fields(A&) {}
 };
 
+/// What was loaded has these batches of each worker: they are its progress.
+struct Resume {
+  static constexpr const char* kName = "resume";
+  using Result = Done;
+  std::vector<Trained> trained = {};  // by worker
+  std::string text() const { return kName; }
+  template <class A>
+  void fields(A& a) {
+    a(trained);
+  }
+};
+
 /// Milestones completed without a worker that had not left, and that it has not reached since: its
 /// work before them was not done.
 struct Missed {
@@ -303,6 +315,31 @@ struct Load {
   template <class A>
   void fields(A& a) {
     a(folder, files);
+  }
+};
+
+/// Takes a cut of the server's journal while exchanges go on: the state behind exchange `behind` of
+/// the worker that asks and before its next one. So all servers of a sync job take that of the same
+/// step; in the other modes each has what had come from other workers by then.
+struct Cut {
+  static constexpr const char* kName = "cut";
+  struct Result {
+    SavedTable part = {};                 // the file of this server's part; no table
+    std::vector<SavedTable> tables = {};  // each in that file
+    ServerMark mark = {};
+    uint64_t bytes = 0, added = 0;  // of its segments, and of those that the last cut has not
+    bool late = false;              // the next exchange had been taken, so there is no cut
+    template <class A>
+    void fields(A& a) {
+      a(part, tables, mark, bytes, added, late);
+    }
+  };
+  std::string folder = {};
+  uint64_t behind = 0;
+  std::string text() const { return fmt::format("cut behind {} {}", behind, folder); }
+  template <class A>
+  void fields(A& a) {
+    a(folder, behind);
   }
 };
 

@@ -14,6 +14,7 @@
 #include "argosy/graph/program.h"
 #include "argosy/launch/status_view.h"
 #include "argosy/log/writer.h"
+#include "argosy/ps/cut.h"
 #include "argosy/ps/row_sums.h"
 #include "argosy/ps/table_file.h"
 #include "argosy/ps/verbs.h"
@@ -292,6 +293,18 @@ std::string segment_seed() {
   return string_of(env.read_file("log/0000000001.seg"));
 }
 
+std::string cut_part_seed() {
+  MemoryEnv env;
+  ps::write_cut_part(env, "fuzz",
+                     {.placement = ps::place({{.name = "w", .elements = 6}}, {kTable}, {0}, 1),
+                      .identity = "log",
+                      .last_record = 3,
+                      .mark = {.step = 2, .applied = {4}, .trained = {{1, 2, 2}}},
+                      .rows = {7},
+                      .segments = {{1, 400, 5}}});
+  return string_of(env.content());
+}
+
 }  // namespace
 
 std::map<std::string, Target> all_targets() {
@@ -324,6 +337,12 @@ std::map<std::string, Target> all_targets() {
                             {saved_model_seed()}};
   targets["sparse_table"] = {[=](auto bytes) { also_with_checksum(bytes, read_table); },
                              {sparse_table_seed()}};
+  const auto read_part = [](std::span<const std::byte> bytes) {
+    MemoryEnv env(bytes);
+    allow_errors([&] { ps::read_cut_part(env, "fuzz", ps::cut_file_name(0)); });
+  };
+  targets["cut_part"] = {[=](auto bytes) { also_with_checksum(bytes, read_part); },
+                         {cut_part_seed()}};
   targets["pickle"] = {
       [](auto bytes) { allow_errors([&] { read_pickled_arrays(bytes, "fuzz"); }); },
       {std::string("\x80\x02}(U\x01wcnumpy.core.numeric\n_frombuffer\n(C\x08") +
