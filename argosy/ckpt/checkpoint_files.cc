@@ -5,6 +5,7 @@
 
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
+#include "argosy/train/saved_cut.h"
 
 namespace argosy {
 namespace {
@@ -47,8 +48,8 @@ CheckpointFiles open_checkpoint(Env& env, const std::string& dir) {
   const std::string path = manifest_path(dir);
   check<ConfigError>(env.file_exists(path), dir,
                      ": no checkpoint, expected a folder with persistables.argosy");
-  SavedModel saved = load_model(env, path);
-  return {dir, Manifest::parse(saved.program, path), std::move(saved.tensors)};
+  CheckpointContent content = read_checkpoint(env, dir);
+  return {dir, std::move(content.manifest), std::move(content.tensors)};
 }
 
 std::vector<std::string> folders_with(const std::string& dir, const std::string& file) {
@@ -84,7 +85,7 @@ TableMerge::TableMerge(Env& env, const std::string& dir, std::span<const ps::Sav
   check<ConfigError>(!files.empty(), dir, ": a table without files");
   for (const ps::SavedTable& saved : files) {
     check_table_file(env, dir, saved);
-    Part& part = *parts_.emplace_back(std::make_unique<Part>(env, dir + "/" + saved.file));
+    Part& part = *parts_.emplace_back(std::make_unique<Part>(env, dir, saved));
     part.noted_rows = saved.sum.rows;
     part.has_note = saved.sum.bytes > 0;
     check<DataError>(part.reader.layout() == layout(), part.reader.what(), ": holds ",
@@ -102,7 +103,7 @@ void TableMerge::push_head(size_t index) {
     part.at = 0;
   }
   if (part.block) return heads_.push({part.block->section, part.block->keys[part.at], index});
-  check<DataError>(part.source.left() == 0, part.reader.what(), ": ", part.source.left(),
+  check<DataError>(part.source->left() == 0, part.reader.what(), ": ", part.source->left(),
                    " bytes too many");
   check<DataError>(!part.has_note || part.reader.sum().rows == part.noted_rows, part.reader.what(),
                    ": has ", part.reader.sum().rows, " rows, expected the ", part.noted_rows,

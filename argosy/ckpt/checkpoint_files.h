@@ -58,8 +58,9 @@ class TableMerge {
 
  private:
   struct Part {
-    Part(Env& env, const std::string& path) : source(env, path), reader(source) {}
-    FileSource source;
+    Part(Env& env, const std::string& dir, const ps::SavedTable& saved)
+        : source(open_table_file(env, dir, saved)), reader(*source) {}
+    std::unique_ptr<ByteReader> source;
     ps::TableReader reader;
     std::optional<ps::TableReader::Block> block;
     size_t at = 0;  // in the block

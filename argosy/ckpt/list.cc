@@ -8,6 +8,7 @@
 #include "argosy/base/error.h"
 #include "argosy/ckpt/checkpoint_files.h"
 #include "argosy/ckpt/ckpt.h"
+#include "argosy/ps/cut.h"
 
 namespace argosy {
 namespace {
@@ -42,7 +43,8 @@ struct TableLine {
 };
 
 void list_checkpoint(Env& env, const std::string& dir, std::FILE* out) {
-  const CheckpointFiles files = open_checkpoint(env, dir);
+  const std::string text = load_model(env, manifest_path(dir)).program;
+  const CheckpointFiles files{dir, Manifest::parse(text, manifest_path(dir)), {}};
   const Manifest& manifest = files.manifest;
   uint64_t bytes = fs::file_size(manifest_path(dir));
   std::map<std::string, TableLine> tables;
@@ -51,20 +53,24 @@ void list_checkpoint(Env& env, const std::string& dir, std::FILE* out) {
     check<IoError>(fs::exists(path), path, ": is missing");
     TableLine& table = tables[saved.table];
     ++table.files;
-    table.bytes += fs::file_size(path);
+    if (!ps::is_cut_file(saved.file)) table.bytes += fs::file_size(path);
     table.rows += saved.sum.bytes > 0 ? saved.sum.rows : count_rows(env, path);
   }
   for (const auto& [name, table] : tables) bytes += table.bytes;
+  for (const ps::SavedTable& part : manifest.cuts)
+    bytes += ps::read_cut_part(env, dir, part.file).bytes();
   const size_t batches = manifest.resume.data.batches;
-  fmt::print(out, "{}: goes on with epoch {}{}, generation {}, {} bytes{}, {}\n", dir,
-             manifest.resume.epoch, batches > 0 ? fmt::format(" batch {}", batches + 1) : "",
-             manifest.generation, bytes,
+  fmt::print(out, "{}: {}goes on with epoch {}{}, generation {}, {} bytes{}, {}\n", dir,
+             manifest.cuts.empty() ? "" : "a cut, ", manifest.resume.epoch,
+             batches > 0 ? fmt::format(" batch {}", batches + 1) : "", manifest.generation, bytes,
              manifest.marks.empty() ? "" : fmt::format(", {} servers", manifest.marks.size()),
              written(manifest_path(dir)));
   for (const std::string& name : files.tables()) {
     const TableLine& table = tables[name];
-    fmt::print(out, "  {}: {} rows, {} bytes in {} file{}\n", name, table.rows, table.bytes,
-               table.files, table.files == 1 ? "" : "s");
+    const std::string size = manifest.cuts.empty()
+                                 ? fmt::format("{} bytes in {} file", table.bytes, table.files)
+                                 : fmt::format("in {} journal", table.files);
+    fmt::print(out, "  {}: {} rows, {}{}\n", name, table.rows, size, table.files == 1 ? "" : "s");
   }
 }
 

@@ -68,19 +68,19 @@ class Verification {
 
   std::string table_file(const std::string& dir, const ps::SavedTable& saved) {
     check_table_file(env_, dir, saved);
-    FileSource source(env_, dir + "/" + saved.file);
-    ps::TableReader reader(source);
+    const auto source = open_table_file(env_, dir, saved);
+    ps::TableReader reader(*source);
     while (const auto block = reader.next()) {
       if (all_finite(block->images)) continue;
       const size_t width = reader.layout().floats(block->section);
       for (size_t i = 0; i < block->keys.size(); ++i)
-        check<DataError>(all_finite(block->images.subspan(i * width, width)), source.what(),
+        check<DataError>(all_finite(block->images.subspan(i * width, width)), source->what(),
                          ": the row of key ", block->keys[i], " holds NaN or infinity");
     }
-    check<DataError>(source.left() == 0, source.what(), ": ", source.left(), " bytes too many");
+    check<DataError>(source->left() == 0, source->what(), ": ", source->left(), " bytes too many");
     const ps::FileSum& sum = reader.sum();
     const bool noted = saved.sum.bytes > 0;
-    check<DataError>(!noted || sum.rows == saved.sum.rows, source.what(), ": has ", sum.rows,
+    check<DataError>(!noted || sum.rows == saved.sum.rows, source->what(), ": has ", sum.rows,
                      " rows, expected the ", saved.sum.rows, " that were saved");
     return fmt::format("{} rows of {} weights, sum {:016x}{}", sum.rows, reader.layout().dim,
                        sum.sum, noted ? "" : ", which the checkpoint has not noted");

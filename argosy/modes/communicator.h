@@ -101,6 +101,8 @@ class Communicator {
   /// How far servers have the pushes of earlier incarnations of this worker: batches up to there
   /// are computed but not pushed (Batch::replayed).
   const Trained& replays() const { return replays_; }
+  /// Likewise for what an earlier job has pushed. Before the first pass.
+  void replay(const Trained& trained) { replays_ = std::max(replays_, trained); }
   /// The next pass has at least number passes + 1, in the count that all workers share.
   void skip_passes(uint64_t passes) { passes_ = std::max(passes_, passes); }
 

@@ -202,6 +202,26 @@ void RemoteStore::load(Env&, const std::string& folder, std::span<const ps::Save
   call_all(client_, ps::verbs::Load{folder, {tables.begin(), tables.end()}});
 }
 
+std::function<SavedCut()> RemoteStore::begin_cut(const std::string& folder) {
+  const ps::verbs::Cut verb{.folder = folder, .behind = client_.last_exchange()};
+  const std::vector<ps::Request> requests(client_.placement().servers, ps::request_of(verb));
+  SavedCut cut{.states = states_.copies()};
+  for (const ps::ParameterSpec& spec : plan_.parameters)
+    cut.shapes.emplace_back(spec.name, plan_.worker.var(plan_.worker.find(spec.name)).type.shape);
+  return [cut = std::move(cut), answers = begin_each(client_, requests)]() mutable {
+    for (const auto& bytes : answers()) {
+      auto answer = ps::answer_of<ps::verbs::Cut>(bytes);
+      cut.late |= answer.late;
+      cut.parts.push_back(std::move(answer.part));
+      cut.tables.insert(cut.tables.end(), answer.tables.begin(), answer.tables.end());
+      cut.marks.push_back(std::move(answer.mark));
+      cut.bytes += answer.bytes;
+      cut.added += answer.added;
+    }
+    return std::move(cut);
+  };
+}
+
 TableRows RemoteStore::rows(const std::string& name) {
   const auto spec = std::ranges::find(plan_.tables, name, &ps::TableSpec::name);
   check<ConfigError>(spec != plan_.tables.end(), "no table '", name, "'");

@@ -27,8 +27,8 @@ std::shared_ptr<Arrival> begin(ps::Client& client, std::shared_ptr<ps::Exchange>
   return arrival;
 }
 
-std::vector<std::vector<std::byte>> ask_each(ps::Client& client,
-                                             std::vector<ps::Request> requests) {
+std::function<std::vector<std::vector<std::byte>>()> begin_each(ps::Client& client,
+                                                                std::vector<ps::Request> requests) {
   struct Answer {
     Arrival arrival;
     std::vector<std::byte> result;
@@ -42,12 +42,19 @@ std::vector<std::vector<std::byte>> ask_each(ps::Client& client,
                  answer->arrival.arrive(std::move(error));
                });
   }
-  std::vector<std::vector<std::byte>> results;
-  for (const auto& answer : answers) {
-    answer->arrival.wait();
-    results.push_back(std::move(answer->result));
-  }
-  return results;
+  return [answers = std::move(answers)] {
+    std::vector<std::vector<std::byte>> results;
+    for (const auto& answer : answers) {
+      answer->arrival.wait();
+      results.push_back(std::move(answer->result));
+    }
+    return results;
+  };
+}
+
+std::vector<std::vector<std::byte>> ask_each(ps::Client& client,
+                                             std::vector<ps::Request> requests) {
+  return begin_each(client, std::move(requests))();
 }
 
 std::vector<std::byte> ask_one(ps::Client& client, uint32_t server, ps::Request request) {

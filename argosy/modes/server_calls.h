@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ class Arrival {
 /// Sends an exchange; the arrival sets its `done`.
 std::shared_ptr<Arrival> begin(ps::Client& client, std::shared_ptr<ps::Exchange> exchange);
 
+/// Sends one request to each server. The call that it returns waits for the answers and returns
+/// them, once. It throws the first error.
+std::function<std::vector<std::vector<std::byte>>()> begin_each(ps::Client& client,
+                                                                std::vector<ps::Request> requests);
 /// Sends one request to each server and returns the answers. Throws the first error.
 std::vector<std::vector<std::byte>> ask_each(ps::Client& client, std::vector<ps::Request> requests);
 std::vector<std::byte> ask_one(ps::Client& client, uint32_t server, ps::Request request);

@@ -37,6 +37,13 @@ void WorkerStates::commit(Batch& batch) {
   }
 }
 
+std::vector<NamedTensor> WorkerStates::copies() const {
+  std::vector<NamedTensor> all = tensors();
+  const Lock lock(mutex_);
+  for (NamedTensor& state : all) state.value = state.value.clone();
+  return all;
+}
+
 std::vector<NamedTensor> WorkerStates::tensors() const {
   std::vector<NamedTensor> all;
   for (size_t i = 0; i < states_.size(); ++i) all.push_back({plan_.states[i].name, states_[i]});

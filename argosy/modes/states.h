@@ -22,11 +22,13 @@ class WorkerStates {
   void commit(Batch& batch);
   /// Live memory, not copies.
   std::vector<NamedTensor> tensors() const;
+  /// As they are now.
+  std::vector<NamedTensor> copies() const;
 
  private:
   const Plan& plan_;
   bool shared_ = false;
-  Mutex mutex_;  // guards the content of states_
+  mutable Mutex mutex_;  // guards the content of states_
   std::vector<Tensor> states_;
 };
 

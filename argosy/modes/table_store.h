@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "argosy/base/env.h"
@@ -20,6 +21,17 @@ struct NamedTensor {
 struct SavedTables {
   std::vector<ps::SavedTable> files = {};
   std::vector<std::string> marks = {};  // ServerMark::text(), by server; none: no servers
+};
+
+/// A cut that every server has made its part of (ps/cut.h).
+struct SavedCut {
+  std::vector<ps::SavedTable> parts = {};                  // by server
+  std::vector<ps::SavedTable> tables = {};                 // in the files of the parts
+  std::vector<ps::ServerMark> marks = {};                  // by server
+  std::vector<NamedTensor> states = {};                    // of the worker that asked, when it did
+  std::vector<std::pair<std::string, Shape>> shapes = {};  // of the parameters
+  uint64_t bytes = 0, added = 0;                           // as in verbs::Cut
+  bool late = false;  // a server had gone on before the verb came: there is no cut
 };
 
 /// Rows of a table, sorted by key.

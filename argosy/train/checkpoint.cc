@@ -9,6 +9,7 @@
 #include "argosy/base/error.h"
 #include "argosy/modes/dense_pieces.h"
 #include "argosy/ps/server.h"
+#include "argosy/train/saved_cut.h"
 #include "argosy/train/saved_model.h"
 
 namespace argosy {
@@ -22,6 +23,16 @@ Manifest previous_manifest(Env& env, const std::string& dir) {
   } catch (const Error&) {
     return {};  // it is about to be replaced
   }
+}
+
+/// A checkpoint in the shape of a saved model.
+struct Loaded {
+  Manifest manifest;
+  SavedModel saved;
+};
+Loaded load_content(Env& env, const std::string& dir) {
+  CheckpointContent content = read_checkpoint(env, dir);
+  return {std::move(content.manifest), {"", std::move(content.tensors)}};
 }
 
 uint64_t step_of(const SavedModel& saved, const std::string& path) {
@@ -75,8 +86,9 @@ void save_checkpoint(Env& env, const std::string& dir, TableStore& store,
 
 ResumePoint load_checkpoint(Env& env, const std::string& dir, TableStore& store) {
   const std::string path = manifest_path(dir);
-  const SavedModel saved = load_model(env, path);
-  const Manifest manifest = Manifest::parse(saved.program, path);
+  const Loaded loaded = load_content(env, dir);
+  const Manifest& manifest = loaded.manifest;
+  const SavedModel& saved = loaded.saved;
   const std::vector<NamedTensor> persistables = store.persistables();
   // Parameters saved without optimizer state, as in geo mode, get a fresh one.
   std::vector<NamedTensor> expected;
@@ -106,8 +118,9 @@ uint64_t checkpoint_generation(Env& env, const std::string& dir) {
 SavedPart load_part(Env& env, const std::string& dir, const ps::Placement& placement,
                     uint32_t index, ps::Server& server) {
   const std::string path = manifest_path(dir);
-  const SavedModel saved = load_model(env, path);
-  const Manifest manifest = Manifest::parse(saved.program, path);
+  const Loaded loaded = load_content(env, dir);
+  const Manifest& manifest = loaded.manifest;
+  const SavedModel& saved = loaded.saved;
   SavedPart part{.resume = manifest.resume, .mark = {}};
   if (manifest.marks.size() == placement.servers)
     part.mark = ps::ServerMark::parse(manifest.marks[index]);
@@ -121,7 +134,7 @@ SavedPart load_part(Env& env, const std::string& dir, const ps::Placement& place
 
 void load_states(Env& env, const std::string& dir, const std::vector<NamedTensor>& states) {
   const std::string path = manifest_path(dir);
-  SavedModel saved = load_model(env, path);
+  SavedModel saved = load_model(env, path);  // also of a cut, whose parameters are elsewhere
   std::erase_if(saved.tensors, [&](const NamedTensor& tensor) {
     return std::ranges::find(states, tensor.name, &NamedTensor::name) == states.end();
   });

@@ -13,8 +13,9 @@
 namespace argosy {
 namespace {
 
-constexpr std::array<std::string_view, 3> kHeaders = {"argosy checkpoint 3", "argosy checkpoint 2",
-                                                      "argosy checkpoint 1"};
+constexpr std::string_view kOfCuts = "argosy checkpoint 4", kOfSaves = "argosy checkpoint 3";
+constexpr std::array kHeaders = {kOfCuts, kOfSaves, std::string_view("argosy checkpoint 2"),
+                                 std::string_view("argosy checkpoint 1")};
 
 /// Fails the stream unless the next word is a number of this base, all of it.
 void read_number(std::istream& words, int base, uint64_t& number) {
@@ -24,15 +25,22 @@ void read_number(std::istream& words, int base, uint64_t& number) {
   if (error != std::errc() || end != word.data() + word.size()) words.setstate(std::ios::failbit);
 }
 
-void read_table(std::istream& words, bool has_sum, ps::SavedTable& table) {
+/// A file and its sums, of a table or of a cut.
+void read_saved(std::istream& words, bool has_sum, ps::SavedTable& table) {
   constexpr int kDecimal = 10, kHex = 16;
-  words >> table.table >> table.file;
+  words >> table.file;
   if (!is_plain_file_name(table.file)) words.setstate(std::ios::failbit);
   if (!has_sum) return;
   read_number(words, kDecimal, table.sum.rows);
   read_number(words, kDecimal, table.sum.bytes);
   read_number(words, kHex, table.sum.sum);
   if (table.sum.bytes <= sizeof(uint64_t)) words.setstate(std::ios::failbit);
+}
+
+void read_shape(std::istream& words, Manifest::ParameterShape& shape) {
+  constexpr int kDecimal = 10;
+  words >> shape.name;
+  while (words && !words.eof()) read_number(words, kDecimal, shape.sizes.emplace_back());
 }
 
 }  // namespace
@@ -44,8 +52,9 @@ bool is_plain_file_name(const std::string& name) {
 }
 
 std::string Manifest::text() const {
-  std::string out = fmt::format("{}\nepoch {}\nbatches {}\ngeneration {}\n", kHeaders.front(),
-                                resume.epoch, resume.data.batches, generation);
+  std::string out =
+      fmt::format("{}\nepoch {}\nbatches {}\ngeneration {}\n", cuts.empty() ? kOfSaves : kOfCuts,
+                  resume.epoch, resume.data.batches, generation);
   auto line = std::back_inserter(out);
   for (const FileMark& mark : resume.data.files) {
     if (mark.lines == FileMark::kWhole)
@@ -55,6 +64,12 @@ std::string Manifest::text() const {
   }
   for (const auto& [table, file, sum] : tables)
     fmt::format_to(line, "table {} {} {} {} {:016x}\n", table, file, sum.rows, sum.bytes, sum.sum);
+  for (const ps::SavedTable& part : cuts)
+    fmt::format_to(line, "cut {} {} {} {:016x}\n", part.file, part.sum.rows, part.sum.bytes,
+                   part.sum.sum);
+  for (const ParameterShape& shape : shapes)
+    fmt::format_to(line, "shape {}{}{}\n", shape.name, shape.sizes.empty() ? "" : " ",
+                   fmt::join(shape.sizes, " "));
   for (size_t i = 0; i < marks.size(); ++i) fmt::format_to(line, "server {} {}\n", i, marks[i]);
   for (const std::string& file : replaced) fmt::format_to(line, "replaced {}\n", file);
   return out;
@@ -67,8 +82,8 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
   std::string line;
   std::getline(lines, line);
   check<DataError>(std::ranges::find(kHeaders, line) != kHeaders.end(), path, ": begins with '",
-                   line, "', expected '", kHeaders.front(), "'");
-  const bool has_sums = line == kHeaders.front();
+                   line, "', expected '", kOfCuts, "'");
+  const bool has_sums = line == kOfCuts || line == kOfSaves;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     std::string what, lines_done;
@@ -87,7 +102,13 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
       else
         std::istringstream(lines_done) >> mark.lines;
     } else if (what == "table") {
-      read_table(words, has_sums, manifest.tables.emplace_back());
+      ps::SavedTable& table = manifest.tables.emplace_back();
+      words >> table.table;
+      read_saved(words, has_sums, table);
+    } else if (what == "cut") {
+      read_saved(words, true, manifest.cuts.emplace_back());
+    } else if (what == "shape") {
+      read_shape(words, manifest.shapes.emplace_back());
     } else if (what == "server") {
       size_t number = 0;
       words >> number >> std::ws;

@@ -17,7 +17,7 @@ struct ResumePoint {
 };
 
 /// What the text of persistables.argosy says, line by line:
-///   argosy checkpoint 3
+///   argosy checkpoint 4
 ///   epoch 2                      the one to go on with
 ///   batches 340                  of it that are done
 ///   generation 7                 of the table files
@@ -25,12 +25,20 @@ struct ResumePoint {
 ///   table factors factors.7.rows 812 24080 1f00a9c3d2e4b576     rows, bytes, sum
 ///   server 1 812 1630 1622       ServerMark of server 1
 ///   replaced factors.6.rows
-/// Version 1 has no servers, versions 1 and 2 have no sums.
+///   cut server-0.cut 812 24080 1f00a9c3d2e4b576      of a cut (ps/cut.h), as a table
+///   shape fc.0.w 400 9
+/// Version 1 has no servers, versions 1 and 2 have no sums; only cuts are of version 4.
 struct Manifest {
   ResumePoint resume;
   std::vector<ps::SavedTable> tables;
-  std::vector<std::string> replaced;  // files of the generation before, which may be left
-  std::vector<std::string> marks;     // by server
+  std::vector<std::string> replaced;      // files of the generation before, which may be left
+  std::vector<std::string> marks;         // by server
+  std::vector<ps::SavedTable> cuts = {};  // of a cut: the parts of the servers, which have no table
+  struct ParameterShape {
+    std::string name;
+    std::vector<uint64_t> sizes;
+  };
+  std::vector<ParameterShape> shapes = {};  // of a cut: its parameters, which are in the parts
   uint64_t generation = 0;
 
   std::string text() const;

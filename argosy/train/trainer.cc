@@ -7,6 +7,7 @@
 #include "argosy/graph/sum_over_ranks.h"
 #include "argosy/modes/mode.h"
 #include "argosy/modes/ranks/sharded_store.h"
+#include "argosy/modes/remote.h"
 #include "argosy/ps/client.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
@@ -377,6 +378,12 @@ ResumePoint Trainer::load(const std::string& dir) {
   ResumePoint resume = load_checkpoint(env_, dir, communicator_->store());
   steps_ = stored_step();
   return resume;
+}
+
+std::function<SavedCut()> Trainer::begin_cut(const std::string& dir) {
+  auto* const servers = dynamic_cast<RemoteStore*>(&communicator_->store());
+  check<ConfigError>(servers != nullptr, dir, ": a cut is made by servers, and there are none");
+  return servers->begin_cut(dir);
 }
 
 uint64_t Trainer::stored_step() {

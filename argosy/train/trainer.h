@@ -89,6 +89,8 @@ struct FitOptions {
   /// After steps 1, 1 + on_step_every, ... of each epoch; one thread at a time.
   std::function<Next(const Progress&)> on_step = {};
   uint64_t on_step_every = 1;
+  /// After each step, one thread at a time, which it must not hold up; `epoch` counts from 1.
+  std::function<void(int epoch)> after_step = {};
   /// Called between steps, with nothing under way, after every so many steps of an epoch.
   std::function<void(const ResumePoint&)> checkpoint = {};
   uint64_t checkpoint_every = 0;
@@ -141,6 +143,9 @@ class Trainer {
   /// (EmbeddingMode::sharded) call save and load inside first_does().
   void save(const std::string& dir, const ResumePoint& resume = {});
   ResumePoint load(const std::string& dir);
+  /// Between two steps: asks the servers for their parts of a cut (saved_cut.h) in a folder, and
+  /// returns at once what waits for them. Throws ConfigError without servers.
+  std::function<SavedCut()> begin_cut(const std::string& dir);
   /// Every worker calls it after the first one has loaded a model: ranks copy that; with servers
   /// there is nothing to do.
   void take_loaded();

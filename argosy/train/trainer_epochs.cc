@@ -63,6 +63,7 @@ void Trainer::after_step(Epoch& epoch, size_t instances) REQUIRES(epoch.mutex) {
   progress.samples += instances;
   activity_.end_step(progress.epoch, progress.step, instances);
   progress.seconds = std::chrono::duration<double>(env_.now() - epoch.start).count();
+  if (epoch.options.after_step) epoch.options.after_step(progress.epoch);
   const bool tell = epoch.options.on_step &&
                     (progress.step - 1) % std::max<uint64_t>(epoch.options.on_step_every, 1) == 0;
   epoch.due.clear();
