@@ -41,6 +41,8 @@ struct Runner {
   std::string model_init_path = {}, warmup_model_path = {}, infer_load_path = {};
   std::string model_path = {};
   int64_t infer_start_epoch = 0, infer_end_epoch = 0, save_interval = 0;
+  std::string checkpoint_interval = {};
+  int64_t checkpoint_keep = 2;
   bool resume = false;
   std::vector<std::string> save_inference_feed_varnames = {}, save_inference_fetch_varnames = {};
 };

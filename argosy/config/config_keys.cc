@@ -5,6 +5,7 @@
 #include "argosy/base/call.h"
 #include "argosy/config/config.h"
 #include "argosy/device/devices.h"
+#include "argosy/job/cuts.h"
 #include "argosy/modes/mode.h"
 #include "argosy/ps/entry.h"
 #include "argosy/ps/gradient.h"
@@ -61,6 +62,10 @@ void check_reader_type(const Setting& setting, Runner& runner) {
 
 void check_infer_reader_type(const Setting& setting, Runner& runner) {
   runner.infer_reader_type = reader_type(setting);
+}
+
+void check_cut_interval(const Setting& setting, Runner& runner) {
+  check_text(setting, [&] { parse_cut_interval(runner.checkpoint_interval); });
 }
 
 void check_gpu(const Setting& setting, Runner& runner) {
@@ -246,6 +251,11 @@ const auto kRunner = std::to_array<ConfigKey<Runner>>({
     path<Runner>("model_save_path", &R::model_save_path, "a folder per epoch is saved below it"),
     {"save_interval", &R::save_interval,
      "steps between two checkpoints; 0: only at the end of each epoch", kFromZero},
+    checked<Runner>("checkpoint_interval", &R::checkpoint_interval,
+                    "how often servers with journals make a checkpoint while training goes on: "
+                    "60s, 10m, 2h, or a number of steps of the first worker; empty: never",
+                    check_cut_interval),
+    {"checkpoint_keep", &R::checkpoint_keep, "how many of these are kept", kFromOne},
     {"resume", &R::resume,
      "goes on from the servers' journals, or from the newest checkpoint below `model_save_path`"},
     path<Runner>("model_init_path", &R::model_init_path, "saved model to start from"),

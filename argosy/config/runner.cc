@@ -17,6 +17,7 @@
 #include "argosy/data/lines.h"
 #include "argosy/data/parse_lines.h"
 #include "argosy/device/devices.h"
+#include "argosy/job/cuts.h"
 #include "argosy/job/job.h"
 #include "argosy/job/saves.h"
 #include "argosy/modes/mode.h"
@@ -225,6 +226,16 @@ class Training {
     };
     options.resume = start();
     if (options.resume) epoch_ = options.resume->epoch;
+    std::optional<Cuts> cuts;
+    if (takes_cuts()) {
+      cuts.emplace(
+          env_, [this](const std::string& folder) { return trainer_.begin_cut(folder); },
+          CutOptions{.folder = fs::absolute(runner_.model_save_path),
+                     .interval = parse_cut_interval(runner_.checkpoint_interval),
+                     .keep = static_cast<size_t>(runner_.checkpoint_keep),
+                     .log = [this](const std::string& line) { log_.info(line); }});
+      options.after_step = [&cuts](int epoch) { cuts->after_step(epoch); };
+    }
     if (epoch_ > options.epochs) {
       log_.info(fmt::format("all {} epochs are trained, nothing is left to do", options.epochs));
       // A first worker that was lost after the last epoch still has to test.
@@ -234,11 +245,21 @@ class Training {
       result_.train = last.metrics;
       result_.examples_per_second = last.samples_per_second();
     }
+    cuts.reset();  // before its servers go
     trainer_.first_does(job_.first(), [this] { test(); });
     return leave();
   }
 
  private:
+  bool takes_cuts() const {
+    if (!job_.first() || parse_cut_interval(runner_.checkpoint_interval).never()) return false;
+    if (!job_.role().servers.empty()) return true;
+    log_.info(
+        "runner.checkpoint_interval: there are no servers to make checkpoints of; save_interval is "
+        "for local runs");
+    return false;
+  }
+
   TrainResult leave() {
     const std::string untrained = job_.untrained();
     trainer_.leave();
@@ -279,6 +300,7 @@ class Training {
     const int epoch = std::stoi(job_.from_first(loaded, std::to_string(point ? point->epoch : 1)));
     job_.barrier(Milestone::begins(epoch));
     if (job_.collective()) trainer_.take_loaded();
+    if (runner_.resume) trainer_.communicator().replay(job_.ask_trained());
     return ResumePoint{.epoch = epoch};
   }
 
@@ -329,6 +351,7 @@ class Training {
         const ResumePoint point = trainer_.load(fs::absolute(save->folder));
         log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", save->folder,
                               point.epoch - 1, point.data.batches));
+        resume_from_cut(save->folder);
         return point;
       }
       log_.info(fmt::format("resume: no save below {}, starting anew", runner_.model_save_path));
@@ -339,6 +362,22 @@ class Training {
     trainer_.load(fs::absolute(first));
     log_.info("load model from " + first);
     return std::nullopt;
+  }
+
+  /// Lets the servers tell every worker how much of its data is in a cut.
+  void resume_from_cut(const std::string& folder) {
+    const std::vector<Trained> trained = cursors_of_cut(env_, folder);
+    if (trained.empty()) return;
+    const auto workers = static_cast<size_t>(job_.role().worker_num);
+    if (job_.role().servers.empty() || trained.size() != workers)
+      return log_.info(fmt::format(
+          "{} was made with {} workers, there are {}: its epoch is trained from the beginning",
+          folder, trained.size(), job_.role().servers.empty() ? 0 : workers));
+    job_.resume(trained);
+    for (size_t worker = 0; worker < workers; ++worker)
+      log_.info(fmt::format("worker {} goes on behind batch {}: those before it {}", worker,
+                            trained[worker].batches,
+                            replay_text(strategy_of(config_, job_.role()))));
   }
 
   Next tell_step(const Progress& progress) {

@@ -151,6 +151,15 @@ void Job::find_standing() {
   find_trained();
 }
 
+void Job::resume(const std::vector<Trained>& trained) {
+  if (client_ != nullptr) call_all(*client_, ps::verbs::Resume{trained});
+}
+
+const Trained& Job::ask_trained() {
+  if (client_ != nullptr) find_trained();
+  return trained_;
+}
+
 void Job::find_trained() {
   const std::vector<Trained> by_server = call_all(*client_, ps::verbs::Progress{});
   if (client_->settled() == ps::settling::kEnds) {

@@ -87,6 +87,11 @@ class Job {
   /// Whether all processes of the job were lost and this one goes on from the servers' journals.
   bool goes_on_from_journals() const { return from_journals_; }
 
+  /// The first worker has loaded a cut, with these batches of each worker.
+  void resume(const std::vector<Trained>& trained);
+  /// How far the servers have this worker's data by now, which trained() is from then on.
+  const Trained& ask_trained();
+
   /// Waits for every worker and returns all workers' bytes. If the milestone is already complete:
   /// at once, with nothing unless the server still has it.
   std::vector<std::vector<std::byte>> meet(const Milestone& at, std::span<const std::byte> mine);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "argosy/base/error.h"
+#include "argosy/job/cuts.h"
 #include "argosy/train/checkpoint.h"
 #include "argosy/train/manifest.h"
 
@@ -35,6 +36,8 @@ std::optional<Save> newest_save(Env& env, const std::string& folder) {
   if (is_save(env, within)) saves.push_back(within);
   for (int64_t epoch = 0; is_save(env, epoch_folder(folder, epoch)); ++epoch)
     saves.push_back(epoch_folder(folder, epoch));
+  for (const uint64_t number : cut_numbers(folder))
+    if (const std::string cut = cut_folder(folder, number); is_save(env, cut)) saves.push_back(cut);
   // By time: later epochs of an earlier run may be there as well.
   std::optional<Save> newest;
   for (const std::string& save : saves) {

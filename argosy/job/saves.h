@@ -18,7 +18,8 @@ struct Save {
   std::string folder;
   std::filesystem::file_time_type written;
 };
-/// The newest save below a folder: a checkpoint within an epoch, or the end of the last epoch.
+/// The newest save below a folder: a checkpoint within an epoch, a cut, or the end of the last
+/// epoch.
 std::optional<Save> newest_save(Env& env, const std::string& folder);
 
 /// Saves of the running job, noted for the process's next incarnation: FOLDER/PROCESS.running has a
