@@ -38,7 +38,7 @@ LAYERS = {
     "job": "train modes plan graph data ps comm tensor net watch device world base",
     "ckpt": "train modes data ps tensor base",
     "zoo": "train ops nn graph tensor base",
-    "config": "zoo job train modes plan samples ops nn graph data ps comm tensor net watch device base",
+    "config": "zoo job train modes plan samples ops nn graph data ps comm tensor net watch device world base",
 }
 
 # What *_test.cc files of a layer may include on top of that.

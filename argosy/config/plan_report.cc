@@ -18,6 +18,7 @@
 #include "argosy/ps/rule.h"
 #include "argosy/ps/wire.h"
 #include "argosy/train/trainer.h"
+#include "argosy/world/env.h"
 
 namespace argosy {
 namespace {
@@ -297,7 +298,9 @@ std::string plan_report(const Config& config, const PlanOptions& options) {
   const ModelSetup setup = make_model(config);
   const RecordedModel model = record(setup.model, trainer_options(config, setup));
   // Reject tables that no server could make.
-  for (const ps::TableSpec& spec : model.plan.tables) static_cast<void>(make_row_table(spec));
+  const std::unique_ptr<Env> env = real_env();
+  const ps::TableHome home = ps::TableHome::temporary(*env);  // nothing is written there
+  for (const ps::TableSpec& spec : model.plan.tables) static_cast<void>(make_row_table(spec, home));
   return Report(config, model.plan, setup.tables, options).text();
 }
 

@@ -278,13 +278,19 @@ std::unique_ptr<Trainer> make_trainer(Job& job, const Model& model, TrainerOptio
 
 namespace {
 
+/// Where this process keeps files that it alone needs; "": nowhere.
+std::string folder_of(const Job& job) {
+  const std::string& path =
+      job.options().log_path.empty() ? job.role().log_path : job.options().log_path;
+  return path.empty() ? job.role().notes : path;
+}
+
 /// Where a server's journal is, if it has one.
 std::optional<ps::JournalOptions> journal_of(const Job& job) {
   const Role& role = job.role();
   const JobOptions& options = job.options();
   const std::string& said = options.durability.empty() ? role.durability : options.durability;
-  const std::string& path = options.log_path.empty() ? role.log_path : options.log_path;
-  const std::string& folder = path.empty() ? role.notes : path;
+  const std::string folder = folder_of(job);
   if (folder.empty()) {
     check<ConfigError>(said.empty() || said == "none", "durability is ", said,
                        ", but there is no folder for the journals: give --log_path");
@@ -319,6 +325,8 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
   SaveNotes notes(job.env(), folder, fmt::format("server-{}", role.index));
   std::optional<Comeback> from;
   options.journal = journal_of(job);
+  if (const std::string own = folder_of(job); !own.empty() && options.table_folder.empty())
+    options.table_folder = fmt::format("{}/rows/server-{}", own, role.index);
   if (options.journal)
     find_run(job, notes, *options.journal);
   else if (role.restarts == 0)

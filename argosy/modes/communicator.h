@@ -136,6 +136,7 @@ struct Wires {
   std::shared_ptr<ps::Client> servers = {};
   std::shared_ptr<comm::Group> group = {};  // the ranks that train together
   Trained replays = {};                     // for Communicator::replays()
+  ps::TableHome home = {};                  // of the tables in this process
 };
 /// Between ranks.
 inline Wires wires_of(std::shared_ptr<comm::Group> group) {

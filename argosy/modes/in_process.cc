@@ -5,8 +5,8 @@
 
 namespace argosy {
 
-InProcess::InProcess(const Plan& plan, int lookahead)
-    : Communicator(lookahead), plan_(plan), states_(plan), store_(plan, states_) {}
+InProcess::InProcess(const Plan& plan, const ps::TableHome& home, int lookahead)
+    : Communicator(lookahead), plan_(plan), states_(plan), store_(plan, states_, home) {}
 
 std::unique_ptr<Lane> InProcess::make_lane() {
   return std::make_unique<LaneOf<InProcess, Located>>(*this);

@@ -32,7 +32,7 @@ class InProcess : public Communicator {
   virtual void commit(Located& own, Batch& batch) = 0;
 
  protected:
-  explicit InProcess(const Plan& plan, int lookahead = 0);
+  explicit InProcess(const Plan& plan, const ps::TableHome& home, int lookahead = 0);
 
   const Plan& plan() const { return plan_; }
   WorkerStates& states() { return states_; }
@@ -50,7 +50,8 @@ class InProcess : public Communicator {
 };
 
 /// The local mode, for modes built on it.
-std::unique_ptr<InProcess> train_in_process(const Plan& plan, const Strategy& strategy);
+std::unique_ptr<InProcess> train_in_process(const Plan& plan, const Strategy& strategy,
+                                            const ps::TableHome& home);
 
 /// Reads the rows of a batch's keys from all tables into its feeds; fills tickets by table.
 void fetch_located(const Plan& plan, LocalStore& store, Batch& batch, ps::Purpose purpose,

@@ -8,13 +8,14 @@
 
 namespace argosy {
 
-LocalStore::LocalStore(const Plan& plan, const WorkerStates& states) : states_(states) {
+LocalStore::LocalStore(const Plan& plan, const WorkerStates& states, const ps::TableHome& home)
+    : states_(states) {
   for (const ps::ParameterSpec& spec : plan.parameters) {
     float* const weights = parameters_.emplace_back(spec).weights().data();
     const VarDesc& desc = plan.worker.var(plan.worker.find(spec.name));
     tensors_.push_back(Tensor::wrap(weights, desc.type.shape, DType::f32));
   }
-  for (const ps::TableSpec& spec : plan.tables) tables_.push_back(make_row_table(spec));
+  for (const ps::TableSpec& spec : plan.tables) tables_.push_back(make_row_table(spec, home));
 }
 
 std::vector<NamedTensor> LocalStore::persistables() {

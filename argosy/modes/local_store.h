@@ -17,7 +17,7 @@ namespace argosy {
 /// restore() has nothing to do.
 class LocalStore final : public TableStore {
  public:
-  LocalStore(const Plan& plan, const WorkerStates& states);
+  LocalStore(const Plan& plan, const WorkerStates& states, const ps::TableHome& home);
 
   std::vector<NamedTensor> persistables() override;
   void restore(const std::vector<NamedTensor>&) override {}

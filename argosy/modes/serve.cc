@@ -105,6 +105,7 @@ void serve(Env& env, const ps::Placement& placement, const Role& role,
        .metrics = options.metrics,
        .journal = options.journal,
        .on_settled = options.on_settled,
+       .table_folder = options.table_folder,
        .background = [&](std::function<void()> task) { background.run(std::move(task)); }});
   if (options.before) server->alone([&] { options.before(*server); });
   // Destroyed first: no input arrives any more when the server goes.

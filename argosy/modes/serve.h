@@ -32,6 +32,7 @@ struct ServeOptions {
   std::function<void(const std::string& folder, uint64_t generation)> on_save = {};
   std::optional<ps::JournalOptions> journal = {};                    // as in ServerOptions
   std::function<void(std::optional<uint64_t> run)> on_settled = {};  // as in ServerOptions
+  std::string table_folder = {};                                     // as in ServerOptions
   std::function<void()> after = {};  // after all have left, with the tables still alive
   std::FILE* out = stdout;
   std::shared_ptr<Metrics> metrics = {};  // as in ServerOptions

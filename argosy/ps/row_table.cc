@@ -8,11 +8,11 @@
 
 namespace argosy::ps {
 
-std::unique_ptr<RowTable> make_row_table(const TableSpec& spec) {
+std::unique_ptr<RowTable> make_row_table(const TableSpec& spec, const TableHome& home) {
   const Call settings(spec.store);
   std::vector<std::string> names;
   for (const TablePlugin& plugin : builtin_tables()) {
-    if (plugin.name == settings.name()) return plugin.make(spec, settings);
+    if (plugin.name == settings.name()) return plugin.make(spec, settings, home);
     names.push_back(plugin.name);
   }
   std::string known;

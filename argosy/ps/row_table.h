@@ -12,6 +12,7 @@
 #include "argosy/ps/key_batch.h"
 #include "argosy/ps/row_columns.h"
 #include "argosy/ps/row_recipe.h"
+#include "argosy/ps/table_home.h"
 
 namespace argosy::ps {
 
@@ -25,6 +26,12 @@ struct RowPart {
   }
 };
 
+/// What a table sends for on behalf of a ticket; the table's own.
+class RowFetch {
+ public:
+  virtual ~RowFetch() = default;
+};
+
 /// Keys whose rows are in use, and what the table remembers of them between locate, read and apply.
 /// It holds hints, not pins: rows may move or vanish between two calls, and the table looks them up
 /// again if their generation has changed. The next locate reuses its memory. Thread safety: none.
@@ -36,6 +43,7 @@ struct Ticket {
   KeyBatch batch;                     // the keys of the part, by shard
   std::vector<uint64_t> hints;        // by place in batch; the table's own
   std::vector<uint64_t> generations;  // by shard, of the hints
+  std::shared_ptr<RowFetch> fetch;    // since locate or ready; null: nothing was far away
 
   RowColumns columns() const { return {counts, shows, clicks}; }
 };
@@ -123,11 +131,13 @@ class RowTable {
   RowRecipe recipe_;
 };
 
-/// By spec.store. Throws ConfigError that names the nearest kind.
-std::unique_ptr<RowTable> make_row_table(const TableSpec& spec);
+/// By spec.store. Throws ConfigError that names the nearest kind, or says that rows on the disk
+/// need a home.
+std::unique_ptr<RowTable> make_row_table(const TableSpec& spec, const TableHome& home = {});
 
 /// A file of tables/: its name is the kind's. `settings` is spec.store as a call.
-using TablePlugin = Plugin<std::unique_ptr<RowTable>(const TableSpec& spec, const Call& settings)>;
+using TablePlugin = Plugin<std::unique_ptr<RowTable>(const TableSpec& spec, const Call& settings,
+                                                     const TableHome& home)>;
 std::vector<TablePlugin> builtin_tables();
 
 // For threads that may wait:

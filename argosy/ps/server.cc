@@ -18,6 +18,13 @@ constexpr size_t kMaxResult = size_t{1} << 30;  // bytes, as LinkOptions::max_fr
 
 double seconds(Env::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+/// A server without threads reads rows in tasks of its environment.
+TableHome home_of(const ServerOptions& options, Env& env) {
+  if (options.table_folder.empty()) return {};
+  if (options.threads == 0) return {.env = &env, .folder = options.table_folder};
+  return TableHome::in(env, options.table_folder);
+}
+
 std::map<std::string, Verb> verbs_by_name() {
   std::map<std::string, Verb> verbs;
   for (const VerbPlugin& plugin : builtin_verbs()) {
@@ -59,7 +66,8 @@ Server::Server(Env& env, Placement placement, ServerOptions options)
       metrics_(*options_.metrics),
       incarnation_(env.random()),
       verbs_(verbs_by_name()),
-      shard_(std::move(placement), options_.index, std::max<size_t>(options_.threads, 1)),
+      shard_(std::move(placement), options_.index, std::max<size_t>(options_.threads, 1),
+             home_of(options_, env)),
       roster_(options_.workers, options_.limits, env.now()),
       ledger_(options_.workers),
       group_(options_.workers),

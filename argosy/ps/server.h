@@ -53,6 +53,8 @@ struct ServerOptions {
   /// Called when the journal begins, with the number of the run that it is of, 0 until worker 0
   /// has come; and with nothing when one that was offered is gone on with.
   std::function<void(std::optional<uint64_t> run)> on_settled = {};
+  /// Where tables keep rows that are not in memory, for this server alone; "": nowhere.
+  std::string table_folder = {};
   /// Runs saves and loads; none: they run inline.
   std::function<void(std::function<void()>)> background = {};
 };

@@ -32,7 +32,7 @@ std::vector<std::vector<size_t>> deal_out(const std::vector<std::unique_ptr<Para
 
 }  // namespace
 
-Shard::Shard(Placement placement, uint32_t index, size_t parts)
+Shard::Shard(Placement placement, uint32_t index, size_t parts, const TableHome& home)
     : placement_(std::move(placement)), index_(index), shape_(placement_, index) {
   check<ConfigError>(index < placement_.servers, "server ", index, " but only ", placement_.servers,
                      " servers");
@@ -44,7 +44,7 @@ Shard::Shard(Placement placement, uint32_t index, size_t parts)
     begin += spec.elements;
   }
   own_ = deal_out(parameters_, parts);
-  for (const TableSpec& spec : placement_.tables) tables_.push_back(make_row_table(spec));
+  for (const TableSpec& spec : placement_.tables) tables_.push_back(make_row_table(spec, home));
 }
 
 RowTable& Shard::table(const std::string& name) {

@@ -22,7 +22,7 @@ namespace argosy::ps {
 class Shard {
  public:
   /// Throws ConfigError.
-  Shard(Placement placement, uint32_t index, size_t parts);
+  Shard(Placement placement, uint32_t index, size_t parts, const TableHome& home = {});
 
   const Placement& placement() const { return placement_; }
   uint32_t index() const { return index_; }

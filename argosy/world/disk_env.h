@@ -10,7 +10,7 @@ namespace argosy {
 
 /// A world that is nothing but a simulated disk: time stands still in it. For what uses files
 /// alone; a whole cluster is a Simulation (net/simulation.h). Thread safety: none.
-class DiskEnv final : public Env {
+class DiskEnv : public Env {
  public:
   DiskEnv(SimulatedDisk& disk, std::string host, uint64_t seed = 0)
       : disk_(disk), host_(std::move(host)), dice_(seed, 3) {}

@@ -312,7 +312,8 @@ class LaterTable final : public RowTable, private RowImages {
   Thread thread_;  // last, so that it ends first
 };
 
-inline std::unique_ptr<RowTable> later(const TableSpec& spec, const Call& settings) {
+inline std::unique_ptr<RowTable> later(const TableSpec& spec, const Call& settings,
+                                       const TableHome& /*home*/) {
   settings.expect("store", 0, {});
   return std::make_unique<LaterTable>(spec);
 }

@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/rng.h"
+#include "argosy/base/test_support.h"
 #include "argosy/ps/row_sums.h"
 #include "argosy/ps/table_file.h"
+#include "argosy/world/env.h"
 
 /// A reference model of tables, row by row and call by call, and short ways to call one.
 namespace argosy {
@@ -26,6 +31,18 @@ struct KeyColumns {
   Floats shows = {}, clicks = {};
   ps::RowColumns columns() const { return {counts, shows, clicks}; }
 };
+
+/// A table with a folder of its own for rows that are not in memory.
+inline std::unique_ptr<ps::RowTable> make_table(const ps::TableSpec& spec) {
+  struct Place {
+    const std::unique_ptr<Env> env = real_env();
+    const TestFolder folder;
+  };
+  static Place place;
+  static std::atomic<int> tables = 0;
+  return make_row_table(
+      spec, ps::TableHome::in(*place.env, place.folder.path() + "/" + std::to_string(tables++)));
+}
 
 class TableModel {
  public:

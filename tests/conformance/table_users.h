@@ -18,7 +18,7 @@ namespace argosy {
 class Pair {
  public:
   Pair(const ps::TableSpec& spec, uint64_t seed)
-      : spec_(spec), draws_(seed), table_(make_row_table(spec)), model_(spec) {}
+      : spec_(spec), draws_(seed), table_(make_table(spec)), model_(spec) {}
 
   void act() {
     switch (draws_.below(13)) {
@@ -119,7 +119,7 @@ class Pair {
   /// Moves to a table with other shards. Held tickets belong to the old one, so they are dropped.
   void go_on_in_another() {
     spec_.shards = size_t{1} << draws_.below(5);
-    auto other = make_row_table(spec_);
+    auto other = make_table(spec_);
     apply(*other, Keys{1, 2, 3}, Floats(3 * spec_.dim, 1.0F), 1);
     load(*other, saved(*table_));
     ASSERT_EQ(saved(*other), saved(*table_));

@@ -87,12 +87,12 @@ void check_tables(const Plan& plan, EmbeddingMode embedding) {
 
 class CollectiveTraining final : public InProcess {
  public:
-  CollectiveTraining(const Plan& plan, const Strategy& strategy, std::shared_ptr<comm::Group> group)
-      : InProcess(plan, has_sharded_rows(plan, strategy)
-                            ? ShardedRows::lookahead(strategy.accumulate)
-                            : 0),
+  CollectiveTraining(const Plan& plan, const Strategy& strategy, const Wires& wires)
+      : InProcess(
+            plan, wires.home,
+            has_sharded_rows(plan, strategy) ? ShardedRows::lookahead(strategy.accumulate) : 0),
         strategy_(strategy),
-        group_(std::move(group)),
+        group_(wires.group),
         overlap_(overlaps(*group_, strategy.collective.overlap)),
         buckets_(make_buckets(plan, with_buckets(strategy.collective, overlap_))),
         sums_(*group_, buckets_, strategy_),
@@ -332,7 +332,7 @@ std::unique_ptr<Communicator> make(const Plan& plan, const Strategy& strategy, c
   check<ConfigError>(strategy.accumulate > 0, "accumulate must be positive, got ",
                      strategy.accumulate);
   check_tables(plan, strategy.collective.embedding);
-  return std::make_unique<CollectiveTraining>(plan, strategy, wires.group);
+  return std::make_unique<CollectiveTraining>(plan, strategy, wires);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ class Geo final : public Communicator {
         plan_(plan),
         geo_step_(strategy.geo_step),
         client_(wires.servers),
-        local_(train_in_process(plan, strategy)),
+        local_(train_in_process(plan, strategy, wires.home)),
         tables_(local_->tables()),
         store_(plan, tables_.states(), *client_),
         share_(strategy.geo_mean ? 1.0F / static_cast<float>(client_->options().workers) : 1.0F) {

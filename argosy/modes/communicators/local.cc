@@ -75,8 +75,8 @@ class Accumulated {
 
 class Local final : public InProcess {
  public:
-  Local(const Plan& plan, const Strategy& strategy)
-      : InProcess(plan), accumulate_(strategy.accumulate), accumulated_(plan, accumulate_) {
+  Local(const Plan& plan, const Strategy& strategy, const ps::TableHome& home)
+      : InProcess(plan, home), accumulate_(strategy.accumulate), accumulated_(plan, accumulate_) {
     check<ConfigError>(accumulate_ > 0, "accumulate must be positive, got ", accumulate_);
     set_threads(strategy.threads);
   }
@@ -139,8 +139,8 @@ class Local final : public InProcess {
   BatchClip clip_{plan()};
 };
 
-std::unique_ptr<Communicator> make(const Plan& plan, const Strategy& strategy, const Wires&) {
-  return train_in_process(plan, strategy);
+std::unique_ptr<Communicator> make(const Plan& plan, const Strategy& strategy, const Wires& wires) {
+  return train_in_process(plan, strategy, wires.home);
 }
 
 }  // namespace
@@ -151,8 +151,9 @@ Mode local() { return {.needs = Mode::Needs::nothing, .make = make}; }
 
 namespace argosy {
 
-std::unique_ptr<InProcess> train_in_process(const Plan& plan, const Strategy& strategy) {
-  return std::make_unique<communicators::Local>(plan, strategy);
+std::unique_ptr<InProcess> train_in_process(const Plan& plan, const Strategy& strategy,
+                                            const ps::TableHome& home) {
+  return std::make_unique<communicators::Local>(plan, strategy, home);
 }
 
 }  // namespace argosy

@@ -410,7 +410,8 @@ class MemoryTable final : public RowTable, private RowImages {
 
 }  // namespace
 
-std::unique_ptr<RowTable> memory(const TableSpec& spec, const Call& settings) {
+std::unique_ptr<RowTable> memory(const TableSpec& spec, const Call& settings,
+                                 const TableHome& /*home*/) {
   settings.expect("store", 0, {});
   return std::make_unique<MemoryTable>(spec);
 }
