@@ -34,6 +34,7 @@ struct Runner {
   std::string sync_mode = "async", embedding_mode = "replicated";
   int64_t geo_step = 400;
   std::string geo_scale = "mean";
+  std::string memory_limit = {};
   bool use_fleet = false, use_gpu = false, use_auc = false, use_inference = false;
   int64_t auc_num = 1;
   std::string example_count_method = "example";
@@ -62,6 +63,7 @@ struct TableKeys {
   int64_t dim = 0, size = 0;
   std::string rule = {}, learning_rate = {}, entry = {}, init = "uniform(-0.01, 0.01)";
   bool track_unseen = false;
+  std::string store = {};
 };
 
 /// An instance's inputs, from `inputs:` or else from hyper_parameters.

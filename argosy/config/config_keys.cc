@@ -1,8 +1,10 @@
 // The keys of a configuration, one row each. A row without a member is a key of PaddleRec that is
 // refused, with the reason.
+#include <algorithm>
 #include <array>
 
 #include "argosy/base/call.h"
+#include "argosy/base/memory_size.h"
 #include "argosy/config/config.h"
 #include "argosy/device/devices.h"
 #include "argosy/job/cuts.h"
@@ -10,6 +12,7 @@
 #include "argosy/ps/entry.h"
 #include "argosy/ps/gradient.h"
 #include "argosy/ps/initializer.h"
+#include "argosy/ps/row_table.h"
 #include "argosy/ps/rule.h"
 #include "argosy/ps/schedule.h"
 #include "argosy/tensor/finite.h"
@@ -110,6 +113,23 @@ void check_clip(const Setting& setting, OptimizerKeys&) {
 
 void check_nan_policy(const Setting& setting, Runner&) {
   check_text(setting, [&] { parse_check_nan(setting.text); });
+}
+
+void check_memory(const Setting& setting, Runner&) {
+  if (setting.text.empty()) return;
+  check_text(setting, [&] { parse_memory(setting.text, "a limit of memory"); });
+}
+
+void check_store(const Setting& setting, TableKeys&) {
+  if (setting.text.empty()) return;
+  check_text(setting, [&] {
+    const std::string name = Call(setting.text).name();
+    const std::vector<std::string> kinds = names_of(ps::builtin_tables());
+    if (std::ranges::find(kinds, name) != kinds.end()) return;
+    const std::string near = nearest(name, kinds);
+    fail<ConfigError>("'", setting.text, "': there is no such store",
+                      near.empty() ? "" : ", did you mean " + near + "?");
+  });
 }
 
 void check_entry(const Setting& setting, TableKeys&) {
@@ -241,6 +261,12 @@ const auto kRunner = std::to_array<ConfigKey<Runner>>({
                    "what the servers of `sync_mode: geo` add up: the mean of the workers' "
                    "differences, as Paddle does, or their sum",
                    "mean sum"),
+    checked<Runner>(
+        "memory_limit", &R::memory_limit,
+        "bytes, as `2G` or `512M`, that the rows of all tables may take in the memory of "
+        "each server, each rank and a local run, shared out by the tables' sizes; other "
+        "rows are on its disk, without limit. Empty: all rows are in memory",
+        check_memory),
     {"use_fleet", &R::use_fleet, "accepted: a launcher decides, without one the run is local"},
     checked<Runner>("use_gpu", &R::use_gpu,
                     "trains on the device of FLAGS_selected_gpus, else the first", check_gpu),
@@ -363,6 +389,12 @@ constexpr auto kTable = std::to_array<ConfigKey<TableKeys>>({
     checked<TableKeys>("entry", &T::entry, "which ids get a row, a text of `argosy/ps/entry.h`",
                        check_entry),
     {"track_unseen", &T::track_unseen, "counts how long a row was not used, so that it can go"},
+    checked<TableKeys>(
+        "store", &T::store,
+        "where the rows are, a file of `argosy/ps/tables/`: `memory`, or "
+        "`log(memory=2G)` with so many bytes of them in memory and the others on the "
+        "disk; without it `runner.memory_limit` decides",
+        check_store),
 });
 
 }  // namespace

@@ -71,6 +71,7 @@ TablesOptions make_tables(const Config& config, const std::vector<std::string>& 
     if (keys->second.size > 0) table.size = static_cast<uint64_t>(keys->second.size);
     table.entry = keys->second.entry;
     table.track_unseen = keys->second.track_unseen;
+    table.store = keys->second.store;
   }
   return tables;
 }

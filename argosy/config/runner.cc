@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "argosy/base/error.h"
+#include "argosy/base/memory_size.h"
 #include "argosy/base/mutex.h"
 #include "argosy/config/sources.h"
 #include "argosy/data/lines.h"
@@ -517,6 +518,8 @@ TrainerOptions trainer_options(const Config& config, const ModelSetup& setup) {
   options.strategy.threads = static_cast<int>(config.runner.thread_num);
   options.seed = static_cast<uint64_t>(config.runner.seed);
   options.check_nan = parse_check_nan(config.runner.check_nan);
+  if (!config.runner.memory_limit.empty())
+    options.memory_limit = parse_memory(config.runner.memory_limit, "runner.memory_limit");
   const bool dynamic = is_dynamic(config);
   options.graph = dynamic ? GraphMode::eager : GraphMode::recorded;
   // A dynamic graph runs on one thread, and needs no chunks to have the same bits each time.

@@ -8,6 +8,7 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/base/error.h"
+#include "argosy/base/memory_size.h"
 #include "argosy/comm/group.h"
 #include "argosy/device/devices.h"
 #include "argosy/job/job.h"
@@ -136,6 +137,8 @@ DistributedOptimizer Fleet::distributed_optimizer(Optimizer optimizer,
 
 void Fleet::minimize(Model model, TrainerOptions options, const DistributedStrategy& strategy) {
   check<ConfigError>(trainer_ == nullptr, "minimize: comes before training, not after");
+  if (!strategy.memory_limit.empty())
+    options.memory_limit = parse_memory(strategy.memory_limit, "DistributedStrategy.memory_limit");
   if (collective()) {
     const uint64_t check_every = options.strategy.collective.check_every;
     options.strategy = collective_strategy_of(strategy, options.strategy.threads);

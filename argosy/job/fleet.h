@@ -63,6 +63,9 @@ struct LambConfigs {
 
 /// How to distribute. By default async with servers, the mean of gradients between ranks.
 struct DistributedStrategy {
+  /// Bytes, as 2G or 512M, that the rows of all tables may take in the memory of each process that
+  /// has them; the rest is on its disk. Empty: no limit.
+  std::string memory_limit = {};
   // With servers; ignored in a process without a job.
   bool a_sync = true;  // false: all workers end each step together
   ASyncConfigs a_sync_configs = {};

@@ -72,6 +72,7 @@ ps::TableSpec table_of(const VarDesc& desc, const Optimizer& optimizer, const Ta
   spec.dim = static_cast<size_t>(desc.type.shape[1]);
   spec.entry = own.entry;
   spec.track_unseen = own.track_unseen;
+  if (!own.store.empty()) spec.store = own.store;
   return spec;
 }
 

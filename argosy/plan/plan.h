@@ -29,6 +29,7 @@ struct TableOptions {
   std::string entry = {};  // ps/entry.h
   uint64_t size = 0;       // ids of this size and above are refused by the reader; 0: any will do
   bool track_unseen = false;
+  std::string store = {};  // where rows are, as in TableSpec; empty: as usual
 };
 using TablesOptions = std::map<std::string, TableOptions, std::less<>>;  // by table name
 

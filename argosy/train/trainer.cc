@@ -8,6 +8,7 @@
 #include "argosy/modes/mode.h"
 #include "argosy/modes/ranks/sharded_store.h"
 #include "argosy/modes/remote.h"
+#include "argosy/plan/memory_limit.h"
 #include "argosy/ps/client.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
@@ -52,6 +53,7 @@ RecordedModel record(const Model& model, const TrainerOptions& options) {
   }
   if (outputs.loss) g.backward(outputs.loss);
   result.plan = make_plan(g.program(), options.optimizer, options.seed, options.tables);
+  limit_memory(result.plan.tables, options.tables, options.memory_limit);
   return result;
 }
 
@@ -87,6 +89,15 @@ Strategy checked_strategy(const TrainerOptions& options, const Plan& plan) {
   return strategy;
 }
 
+/// Rows on the disk lie where the options say.
+Wires with_home(Env& env, const TrainerOptions& options, const Plan& plan, Wires wires) {
+  const auto in_memory = [](const ps::TableSpec& spec) { return spec.store == "memory"; };
+  if (wires.home.env != nullptr || std::ranges::all_of(plan.tables, in_memory)) return wires;
+  wires.home = options.table_folder.empty() ? ps::TableHome::temporary(env)
+                                            : ps::TableHome::in(env, options.table_folder);
+  return wires;
+}
+
 std::shared_ptr<Metrics> metrics_of(const TrainerOptions& options, const Wires& wires) {
   if (options.metrics != nullptr) return options.metrics;
   return wires.servers != nullptr ? wires.servers->metrics() : std::make_shared<Metrics>();
@@ -102,7 +113,8 @@ Trainer::Trainer(Env& env, std::unique_ptr<const RecordedModel> recorded, const 
     : env_(env),
       options_(std::move(options)),
       recorded_(std::move(recorded)),
-      communicator_(make_communicator(plan(), checked_strategy(options_, plan()), wires)),
+      communicator_(make_communicator(plan(), checked_strategy(options_, plan()),
+                                      with_home(env, options_, plan(), wires))),
       duties_(communicator_->duties()),
       lane_(communicator_->make_lane()),
       step_metrics_(recorded_->measures),

@@ -58,6 +58,12 @@ struct TrainerOptions {
   std::shared_ptr<Metrics> metrics = {};
   /// The device that recorded programs run on (Executor::Options); none: the processor.
   int device = Executor::kNoDevice;
+  /// Bytes that the rows of all tables may take in each process that has them; the rest is on its
+  /// disk. 0: no limit.
+  uint64_t memory_limit = 0;
+  /// Where tables of this process keep rows that are not in memory, for it alone; "": below the
+  /// system's folder for temporary files.
+  std::string table_folder = {};
   /// Watches every pass and single step; null: nobody.
   std::shared_ptr<ProgressObserver> observer = {};
 };

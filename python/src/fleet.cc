@@ -61,6 +61,7 @@ DistributedStrategy strategy_of(const nb::dict& dict) {
   DistributedStrategy strategy;
   set_of_ranks(dict, strategy);
   ASyncConfigs& configs = strategy.a_sync_configs;
+  set(dict, "memory_limit", strategy.memory_limit);
   set(dict, "a_sync", strategy.a_sync);
   set(dict, "k_steps", configs.k_steps);
   set(dict, "geo_sum", configs.geo_sum);

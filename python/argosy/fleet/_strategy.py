@@ -60,7 +60,8 @@ class DistributedStrategy:
     fuse_grad_size_in_MB, gradient_scale_configs, sync_batch_norm, use_hierarchical_allreduce,
     embedding_mode ("replicated", or "sharded": each rank has a part of every table),
     find_unused_parameters (of dynamic graphs), and deterministic: the bits of one process that
-    accumulates the batches of all ranks."""
+    accumulates the batches of all ranks. With both, memory_limit: bytes ("2G") that the rows of
+    all tables may take in each process that has them; the rest is on its disk."""
 
     def __init__(self) -> None:
         fields = self.__dict__
@@ -70,6 +71,7 @@ class DistributedStrategy:
         fields.update({name: False for name in _SWITCHES})
         fields.update({name: dict(configs) for name, configs in _CONFIGS.items()})
         fields["embedding_mode"] = "replicated"
+        fields["memory_limit"] = ""
         fields["fuse_all_reduce_ops"] = True
         fields["fuse_grad_size_in_MB"] = 32
         fields["_bucket_set"] = False
@@ -93,6 +95,8 @@ class DistributedStrategy:
                 raise _core.ConfigError(f"embedding_mode is {value!r}, expected 'replicated' or "
                                         "'sharded'")
             self.__dict__[name] = value
+        elif name == "memory_limit":
+            self.__dict__[name] = str(value)
         elif name == "fuse_grad_size_in_MB":
             self.__dict__.update(fuse_grad_size_in_MB=value, _bucket_set=True)
         elif name in _NOT_YET:
@@ -139,7 +143,8 @@ class DistributedStrategy:
     def _engine(self) -> dict:
         """The engine's words; as it is: async."""
         configs = self.a_sync_configs
-        return {**self._of_ranks(), "a_sync": self.a_sync, "k_steps": max(0, configs["k_steps"]),
+        return {**self._of_ranks(), "memory_limit": self.memory_limit, "a_sync": self.a_sync,
+                "k_steps": max(0, configs["k_steps"]),
                 "geo_sum": configs["geo_scale"] == "sum", "half_async": configs["half_async"],
                 "max_merge_var_num": configs["max_merge_var_num"],
                 "send_queue_size": configs["send_queue_size"],
