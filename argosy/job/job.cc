@@ -127,6 +127,7 @@ Wires Job::connect(const Plan& plan, const Strategy& strategy) {
     return wires_of(group_);
   }
   if (!shared()) return {};
+  steps_together_ = mode(strategy.mode).sync;
   transport_ = tcp_transport(worker_links(strategy));
   const auto servers = static_cast<uint32_t>(role_.servers.size());
   Wires wires =
@@ -160,20 +161,30 @@ const Trained& Job::ask_trained() {
   return trained_;
 }
 
+/// Servers may differ: one that was killed has lost what this worker's process before had sent and
+/// its journal had not, and a process may be killed between two frames. What a server has is not
+/// pushed to it again.
 void Job::find_trained() {
   const std::vector<Trained> by_server = call_all(*client_, ps::verbs::Progress{});
-  if (client_->settled() == ps::settling::kEnds) {
-    trained_ = std::ranges::min(by_server);
-    return client_->servers_have(by_server);
-  }
-  trained_ = std::ranges::max(by_server);
-  for (size_t server = 0; server < by_server.size(); ++server) {
-    if (by_server[server] == trained_) continue;
+  const Trained most = std::ranges::max(by_server);
+  std::vector<Trained> had = by_server;
+  for (uint32_t server = 0; server < by_server.size(); ++server) {
+    if (by_server[server] == most || can_catch_up(server, by_server[server], most)) continue;
+    had[server] = most;
     say(fmt::format(
         "argosy: server {} has the data of worker {} up to {}, another server up to {}: what is "
         "between is lost in server {}",
-        server, role_.index, text_of(by_server[server]), text_of(trained_), server));
+        server, role_.index, text_of(by_server[server]), text_of(most), server));
   }
+  trained_ = std::ranges::min(had);
+  client_->servers_have(std::move(had));
+}
+
+/// Steps of a sync job are made by all. Those that a server has lost with all it had since a save
+/// are not sent again by the other workers, so this one could not end them alone.
+bool Job::can_catch_up(uint32_t server, const Trained& has, const Trained& most) const {
+  const bool under_way = has.pass == most.pass && has.batches + 1 == most.batches;
+  return !steps_together_ || under_way || client_->recovered(server);
 }
 
 std::unique_ptr<StatusReport> Job::report(const Activity& activity) const {

@@ -126,6 +126,7 @@ class Job {
  private:
   void find_standing();
   void find_trained();
+  bool can_catch_up(uint32_t server, const Trained& has, const Trained& most) const;
   bool connected() const { return client_ != nullptr || group_ != nullptr; }
 
   Env& env_;
@@ -136,6 +137,7 @@ class Job {
   std::shared_ptr<comm::Group> group_;
   ps::verbs::Standing::Result standing_;
   Trained trained_;
+  bool steps_together_ = false;  // those of all workers
   bool from_journals_ = false;
   uint64_t gathers_ = 0;  // so far
   Share batches_;

@@ -265,6 +265,7 @@ void Client::take_welcome(uint32_t server, const InFrame& frame) {
   check<DataError>(welcome.server == server, name(server), " says it is server ", welcome.server);
   channel.state = State::ready;
   channel.settled = welcome.settled;
+  channel.recovered = welcome.journal != 0;
   if (!std::exchange(channel.was_ready, true)) channel.applied = welcome.applied;
   channel.useful = false;
   channel.waits_for.clear();
@@ -408,7 +409,8 @@ void Client::submit(std::shared_ptr<Exchange> exchange, std::vector<Pending> par
     Channel& channel = channels_[server];
     Pending& pending = channel.unanswered.emplace_back(std::move(parts[server]));
     pending.sequence = pending.head.sequence = sequence;
-    if (leads) pending.head.flags |= ExchangeHead::kRecord;
+    if (leads && pending.head.has(ExchangeHead::kEndsStep))
+      pending.head.flags |= ExchangeHead::kRecord;
     pending.since = pending.sent = env_.now();
     pending.exchange = exchange;
     pending.missing = missing;
@@ -443,7 +445,7 @@ Client::Pending Client::encode_for(uint32_t server, const Exchange& exchange) {
   flag(pushes_dense, ExchangeHead::kPushDense);
   flag(!exchange.parameters.empty(), ExchangeHead::kPullDense);
   flag(exchange.lists != nullptr, ExchangeHead::kPullRows);
-  flag(exchange.ends_step, ExchangeHead::kEndsStep);
+  flag(exchange.ends_step && !had, ExchangeHead::kEndsStep);
   flag(exchange.inference, ExchangeHead::kInference);
 
   size_t numbers = head.lists * (1 + shape.key_sets);

@@ -155,6 +155,8 @@ class Client : public std::enable_shared_from_this<Client> {
 
   /// Where the servers went on (wire.h, settling), once they have answered something.
   uint64_t settled() const;
+  /// Whether this server has come back with its journal, so that others send again what it lacks.
+  bool recovered(uint32_t server) const;
   /// Before the first exchange: how far each server has the data of this worker, which goes on from
   /// where all have them. What a server has already is not pushed to it again.
   void servers_have(std::vector<Trained> had);
@@ -206,6 +208,7 @@ class Client : public std::enable_shared_from_this<Client> {
     uint64_t forgotten = 0;                 // key lists up to this one died with an earlier process
     uint64_t applied = 0;                   // last exchange applied, by the first welcome
     uint64_t settled = settling::kNowhere;  // by the welcome
+    bool recovered = false;                 // likewise: from its journal
     Offers offers = {};                     // instead of it, so far
     // A restarted server is told these:
     uint64_t step = 0;

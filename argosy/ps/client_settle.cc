@@ -15,6 +15,11 @@ uint64_t Client::settled() const {
   return std::ranges::max(channels_, {}, &Channel::settled).settled;
 }
 
+bool Client::recovered(uint32_t server) const {
+  const Lock lock(mutex_);
+  return channels_[server].recovered;
+}
+
 void Client::servers_have(std::vector<Trained> had) { had_ = std::move(had); }
 
 void Client::take_offers(uint32_t server, const InFrame& frame) {
