@@ -134,6 +134,10 @@ Wires Job::connect(const Plan& plan, const Strategy& strategy) {
       connect_servers(env_, *transport_, placement_of(plan, strategy, servers), role_, strategy);
   client_ = wires.servers;
   if (role_.restarts > 0 || options_.resume) find_standing();
+  if (role_.restarts > 0) {
+    const std::string_view lost = mode(strategy.mode).lost_with_worker;
+    lost_ = lost.empty() ? "nothing" : lost;
+  }
   wires.replays = trained_;
   return wires;
 }
@@ -193,7 +197,7 @@ std::unique_ptr<StatusReport> Job::report(const Activity& activity) const {
     look = look_at_rank(env_, role_.index, role_.worker_num, activity);
   else if (client_ != nullptr)
     look = look_at_worker(env_, role_.index, activity, client_);
-  return std::make_unique<StatusReport>(report_descriptor(), std::move(look));
+  return std::make_unique<StatusReport>(report_descriptor(), with_loss(std::move(look), lost_));
 }
 
 void Job::say(const std::string& line) const {
@@ -352,8 +356,10 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
     else if (given && !(options.journal && options.journal->recover))
       given(server);
     served = server.weak_from_this();
+    std::string lost;
+    if (role.restarts > 0) lost = from ? "what it learned since its last save" : "nothing";
     report.emplace(report_descriptor(),
-                   look_at_server(job.env(), role.index, server.weak_from_this()));
+                   with_loss(look_at_server(job.env(), role.index, server.weak_from_this()), lost));
   };
   options.on_settled = [&](std::optional<uint64_t> run) {
     run ? notes.begin(*run) : notes.has_resumed();

@@ -139,6 +139,7 @@ class Job {
   Trained trained_;
   bool steps_together_ = false;  // those of all workers
   bool from_journals_ = false;
+  std::string lost_;      // with an earlier incarnation, once this one is back
   uint64_t gathers_ = 0;  // so far
   Share batches_;
   std::vector<std::string> dealt_;  // files, to all workers

@@ -57,6 +57,15 @@ bool needs_other_ranks(Doing doing) {
 
 }  // namespace
 
+StatusReport::Look with_loss(StatusReport::Look look, std::string lost) {
+  if (!look || lost.empty()) return look;
+  return [look = std::move(look), lost = std::move(lost)] {
+    std::optional<ProcessStatus> status = look();
+    if (status) status->lost = lost;
+    return status;
+  };
+}
+
 StatusReport::Look look_at_rank(Env& env, int index, int ranks, const Activity& activity) {
   return [&env, index, ranks, &activity,
           recent = RecentFigures()]() mutable -> std::optional<ProcessStatus> {

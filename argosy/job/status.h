@@ -19,6 +19,9 @@ StatusReport::Look look_at_worker(Env& env, int index, const Activity& activity,
 /// activities that need the others, a wait for them. For one thread at a time.
 StatusReport::Look look_at_rank(Env& env, int index, int ranks, const Activity& activity);
 
+/// The same with ProcessStatus::lost.
+StatusReport::Look with_loss(StatusReport::Look look, std::string lost);
+
 /// The status of a server, while it lives. Thread safety: full.
 StatusReport::Look look_at_server(Env& env, int index, std::weak_ptr<ps::Server> server);
 

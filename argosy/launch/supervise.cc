@@ -20,6 +20,7 @@
 #include "argosy/base/error.h"
 #include "argosy/base/json.h"
 #include "argosy/base/reminder.h"
+#include "argosy/launch/comebacks.h"
 #include "argosy/launch/progress_view.h"
 #include "argosy/launch/screen.h"
 #include "argosy/launch/spawn.h"
@@ -139,6 +140,7 @@ struct Charge {
   std::optional<Reminder> stopped = {};              // by SIGSTOP, as of the last look
   bool told = false;                                 // of that
   std::optional<ino_t> log = {};                     // the file that it writes to, until it is lost
+  Comebacks comebacks = {};
 
   bool over() const { return running == nullptr && !restart_at; }
   /// "worker 1 (process 4711, which is stopped)"
@@ -257,6 +259,10 @@ class Supervisor {
     tails_->show_rest(screen_);
     if (const auto line = view_.last()) screen_.progress(*line);
     screen_.settle();
+    for (const Charge& charge : charges_)
+      if (charge.comebacks.count() > 0)
+        speaker_.event("came back", charge.process, {},
+                       charge.comebacks.text(charge.process->name()));
     if (board_) complain(board_->finish(Clock::now()));
     speaker_.event("over", nullptr, code_, "");
     return code_;
@@ -359,6 +365,7 @@ class Supervisor {
     const auto pause = std::min<std::chrono::milliseconds>(
         kFirstPause * (1 << std::min(charge.restarts, 6)), kLongestPause);
     ++charge.restarts;
+    charge.comebacks.failed(Clock::now());
     charge.restart_at = Clock::now() + pause;
     const std::string text =
         explanation(*charge.process, how) +
@@ -524,11 +531,23 @@ class Supervisor {
     const auto now = Clock::now();
     progress_.feed([&](std::string_view line) {
       view_.take(line);
+      look_for_comeback(line, now);
       if (board_) board_->take(line, now);
     });
     tails_->show(screen_);
     if (const auto line = view_.due(now)) screen_.progress(*line);
     if (board_) complain(board_->write_if_due(now));
+  }
+
+  /// Reports of processes that were started again say when they are back.
+  void look_for_comeback(std::string_view line, Clock::time_point now) {
+    if (supervision_.max_restart == 0) return;
+    const std::optional<ProcessStatus> status = parse_status(line);
+    if (!status || status->lost.empty()) return;
+    for (Charge& charge : charges_)
+      if (charge.running && name_of(charge.process->kind) == status->role &&
+          charge.process->index == static_cast<int>(status->index))
+        charge.comebacks.take(*status, now);
   }
 
   /// No job should end because its status cannot be written.

@@ -91,6 +91,11 @@ bool read_field(std::string_view name, std::string_view value, ProcessStatus& st
     status.note = note.value_or("");
     return note.has_value();
   }
+  if (name == "lost") {
+    const auto lost = unescape(value);
+    status.lost = lost.value_or("");
+    return lost.has_value();
+  }
   if (name == "doing") {
     const auto doing = doing_of(value);
     status.doing = doing.value_or(Doing::starting);
@@ -149,6 +154,7 @@ std::string format_status(const ProcessStatus& status) {
   if (status.queue) line += fmt::format(" queue={}", *status.queue);
   if (status.staleness) line += fmt::format(" staleness={:.2f}", *status.staleness);
   if (status.rows) line += fmt::format(" rows={}", *status.rows);
+  if (!status.lost.empty()) line += " lost=" + escape(status.lost);
   if (!status.note.empty())
     line += " note=" + escape(std::string_view(status.note).substr(0, kLongestText));
   std::vector<Wait> waits = status.waits;

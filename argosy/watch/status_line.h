@@ -44,6 +44,8 @@ struct ProcessStatus {
   std::optional<uint64_t> queue = {};    // exchanges on their way; of a server: answers held back
   std::optional<double> staleness = {};  // steps from a pull to its push
   std::optional<uint64_t> rows = {};
+  /// What was lost when it was started again ("nothing"), once it is back; "": it was not.
+  std::string lost = {};
   std::string note = {};  // an outside cause that blocks it: "part-0 gives nothing"
   std::vector<Wait> waits = {};
 };

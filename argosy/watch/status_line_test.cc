@@ -10,7 +10,7 @@ constexpr const char* kServer =
     "wait=worker:2,4-6:4.2:0-1,3:to%20end%20step%20411";
 constexpr const char* kReader =
     "status role=worker index=0 pid=75 doing=reading since=12.0 epoch=1 step=410 "
-    "note=part-0%20gives%20nothing";
+    "lost=what%20it%20had note=part-0%20gives%20nothing";
 constexpr const char* kWorker =
     "status role=worker index=3 pid=75 doing=fetching since=4.2 epoch=1 step=410 rate=10523.5 "
     "queue=2 staleness=1.50 wait=server:1:4.2::exchange%20912%3A%20rows%20of%20emb";

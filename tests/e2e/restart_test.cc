@@ -270,6 +270,17 @@ class LauncherRestarts : public Restart {
     ASSERT_EQ(pids.size(), 1U) << fleetrun_->errors();
     ASSERT_EQ(::kill(std::stoi(pids[0]), SIGKILL), 0);
   }
+  /// As the launcher says at its end.
+  void expect_came_back(const std::string& name, const std::string& lost) {
+    const std::string text = fleetrun_->errors();
+    EXPECT_EQ(all_matches(text, "(" + name +
+                                    " was started again once and was back after [0-9.]+ "
+                                    "s; lost: " +
+                                    lost + ")")
+                  .size(),
+              1U)
+        << text;
+  }
   static std::string stands() {
     return "'runner.pipe_command=if " + is_worker(1) + " && " + kFirstStart + " && " +
            kInSecondEpoch +
@@ -286,6 +297,7 @@ TEST_F(LauncherRestarts, AWorkerGoesOn) {
       << fleetrun_->errors();
   EXPECT_NE(log("workerlog.1").find("goes on with epoch 1"), std::string::npos)
       << log("workerlog.1");
+  expect_came_back("worker 1", "nothing");
   expect_learned();
 }
 
@@ -296,6 +308,7 @@ TEST_F(LauncherRestarts, AServerWithoutAJournalComesBackWithTheLastSave) {
   EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
   EXPECT_NE(log("serverlog.0").find("server 0 came back with the model of "), std::string::npos)
       << log("serverlog.0");
+  expect_came_back("server 0", "what it learned since its last save");
   expect_learned();
 }
 
@@ -306,6 +319,7 @@ TEST_F(LauncherRestarts, AServerComesBackWithItsJournal) {
   EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
   expect_says(log("workerlog.0"), "was started again and has its journal, up to exchange ");
   EXPECT_EQ(log("serverlog.0").find("lost"), std::string::npos) << log("serverlog.0");
+  expect_came_back("server 0", "nothing");
   expect_learned();
 }
 
