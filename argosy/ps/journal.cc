@@ -17,11 +17,6 @@ namespace {
 constexpr size_t kPage = size_t{4} << 20;  // bytes of a frame, about
 constexpr size_t kSweep = 2;               // bytes swept for each byte that has changed
 
-std::string identity_of(const Shard& shard, const std::string& job) {
-  return fmt::format("server journal 2\njob {}\nserver {} of {}\nplan {:x}\n", job, shard.index(),
-                     shard.placement().servers, shard.placement().hash());
-}
-
 /// Removes the log of an earlier run. Throws ConfigError for any other.
 void remove_log(Env& env, const std::string& folder, const std::string& identity) {
   env.make_directories(folder);
@@ -51,6 +46,11 @@ std::vector<std::byte> encoded(const T& value) {
 
 }  // namespace
 
+std::string journal_identity(const Shard& shard, const std::string& job) {
+  return fmt::format("server journal 2\njob {}\nserver {} of {}\nplan {:x}\n", job, shard.index(),
+                     shard.placement().servers, shard.placement().hash());
+}
+
 Durability parse_durability(std::string_view text) {
   if (text == "none") return Durability::none;
   if (text == "journal") return Durability::journal;
@@ -60,7 +60,10 @@ Durability parse_durability(std::string_view text) {
 }
 
 Journal::Journal(Env& env, Shard& shard, JournalOptions options, const std::string& job)
-    : env_(env), shard_(shard), options_(std::move(options)), identity_(identity_of(shard, job)) {
+    : env_(env),
+      shard_(shard),
+      options_(std::move(options)),
+      identity_(journal_identity(shard, job)) {
   if (options_.offer) {
     look();
     return;

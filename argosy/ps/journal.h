@@ -17,6 +17,7 @@
 
 namespace argosy::ps {
 
+
 /// "none", "journal" or "fsync". Throws ConfigError.
 Durability parse_durability(std::string_view text);
 
@@ -32,6 +33,9 @@ struct JournalOptions {
   bool offer = false;
   uint64_t run = 0;  // of which the records have to be
 };
+
+/// What the log of this server is known by.
+std::string journal_identity(const Shard& shard, const std::string& job);
 
 /// How far a journal is with writing all rows anew.
 struct JournalSweep {

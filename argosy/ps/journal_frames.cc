@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "argosy/base/error.h"
@@ -10,9 +11,18 @@
 #include "argosy/ps/meetings.h"
 
 namespace argosy::ps {
+namespace {
+
+constexpr size_t kMostThreads = 8;  // that put rows
+
+}  // namespace
 
 JournalReplay::JournalReplay(Shard& shard, std::string what, ReplayedRows rows)
-    : shard_(shard), what_(std::move(what)), rows_(rows) {}
+    : shard_(shard),
+      what_(std::move(what)),
+      rows_(rows),
+      rows_ahead_(shard, std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads)) {
+}
 
 void JournalReplay::add(LogRecord& record) {
   const std::string what = fmt::format("{}: record {}", what_, record.number());
@@ -23,9 +33,11 @@ void JournalReplay::add_frame(const LogFrame& frame, const std::string& what) {
   ByteSource in(frame.payload, what);
   switch (frame.kind) {
     case kShrink:
+      rows_ahead_.finish();
       shard_.shrink(in.get<uint32_t>());
       break;
     case kReplace:
+      rows_ahead_.finish();
       shard_.table(in.get<uint32_t>()).images().begin_load()->commit();
       break;
     case kRows:
@@ -61,29 +73,22 @@ void JournalReplay::add_frame(const LogFrame& frame, const std::string& what) {
                    frame.kind);
 }
 
-void JournalReplay::add_rows(ByteReader& in) {
+void JournalReplay::add_rows(ByteSource& in) {
   const auto number = in.get<uint32_t>(), section = in.get<uint32_t>();
   check<DataError>(number < shard_.tables() && section <= 1, in.what(), ": table ", number,
                    ", section ", section, ", expected tables below ", shard_.tables());
-  RowTable& table = shard_.table(number);
   const auto half = static_cast<Section>(section);
-  const size_t width = table.recipe().floats(half);
+  const size_t width = shard_.table(number).recipe().floats(half);
   const auto n = in.get<uint64_t>();
   check<DataError>(
       n <= in.left() / sizeof(Key) && in.left() == n * (sizeof(Key) + width * sizeof(float)),
       in.what(), ": ", n, " rows of ", width, " floats in ", in.left(), " bytes");
-  if (!rows_.wants(number)) {
-    in.take(in.left());
-    return;
-  }
-  keys_.resize(n);
-  images_.resize(n * width);
-  in.get_all(std::span(keys_));
-  in.get_all(std::span(images_));
-  table.images().put(half, keys_, images_);
+  const auto rows = in.take(in.left());
+  if (rows_.wants(number)) rows_ahead_.add(number, half, n, rows);
 }
 
 void JournalReplay::finish() {
+  rows_ahead_.finish();
   if (!parameters_.empty()) shard_.set_parameters(parameters_);
 }
 

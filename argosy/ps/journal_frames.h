@@ -7,6 +7,7 @@
 
 #include "argosy/base/bytes.h"
 #include "argosy/log/reader.h"
+#include "argosy/ps/row_replay.h"
 #include "argosy/ps/server_mark.h"
 #include "argosy/ps/shard.h"
 
@@ -65,7 +66,7 @@ class JournalReplay {
 
  private:
   void add_frame(const LogFrame& frame, const std::string& what);
-  void add_rows(ByteReader& in);
+  void add_rows(ByteSource& in);
 
   Shard& shard_;
   const std::string what_;
@@ -73,8 +74,7 @@ class JournalReplay {
   std::vector<float> parameters_;
   std::vector<std::byte> meetings_;
   std::optional<JournalState> state_;
-  std::vector<Key> keys_;  // of a frame
-  std::vector<float> images_;
+  RowReplay rows_ahead_;  // last: it puts rows while frames are read
 };
 
 }  // namespace argosy::ps

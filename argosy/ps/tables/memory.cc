@@ -280,8 +280,6 @@ class MemoryTable final : public RowTable, private RowImages {
     return old.size();
   }
 
-  Shard& shard_of(uint64_t hash) const { return shards_[hash % shards_.size()]; }
-
   // RowImages:
 
   std::vector<Key> keys(Section section) const override {
@@ -334,16 +332,28 @@ class MemoryTable final : public RowTable, private RowImages {
 
   void put(Section section, std::span<const Key> keys, std::span<const float> images) override {
     const size_t width = recipe().floats(section);
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const uint64_t hash = RowStore::hash(keys[i]);
-      Shard& shard = shard_of(hash);
+    const bool counts = section == Section::rows && recipe().counts_keys();
+    thread_local KeyBatch batch;
+    batch.group(keys, shards_.size());
+    for (size_t number = 0; number < shards_.size(); ++number) {
+      const std::span<const Probe> probes = batch.shard(number);
+      if (probes.empty()) continue;
+      Shard& shard = shards_[number];
       const Lock lock(shard.mutex);
       RowStore& store = (*shard.stores)[section];
-      float* image = store.find(keys[i], hash);
-      if (image == nullptr) image = store.insert(keys[i], hash);
-      std::copy_n(images.data() + i * width, width, image);
-      if (section == Section::rows && recipe().counts_keys())
-        (*shard.stores)[Section::counted].erase(keys[i], hash);
+      std::array<float*, kChunk> found;
+      for (size_t at = 0; at < probes.size(); at += kChunk) {
+        const auto chunk = probes.subspan(at, std::min(kChunk, probes.size() - at));
+        store.find_all(chunk, keys, width, found);
+        for (size_t i = 0; i < chunk.size(); ++i) {
+          const Key key = keys[chunk[i].position];
+          // Of a key that comes twice only the second call finds the row.
+          float* image = found[i] != nullptr ? found[i] : store.find(key, chunk[i].hash);
+          if (image == nullptr) image = store.insert(key, chunk[i].hash);
+          std::copy_n(images.data() + chunk[i].position * width, width, image);
+          if (counts) (*shard.stores)[Section::counted].erase(key, chunk[i].hash);
+        }
+      }
     }
   }
 
