@@ -19,17 +19,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Placement two_tables() {
+enum class Rows : uint8_t { in_memory, on_disk };  // but for what little fits
+
+Placement two_tables(Rows rows = Rows::in_memory) {
   const ParameterSpec parameter{
       .name = "w", .elements = 50, .rule = "adam", .init = "uniform(-1, 1)"};
-  const TableSpec counted{.name = "counted",
-                          .dim = 3,
-                          .rule = "adam",
-                          .init = "uniform(-1, 1)",
-                          .entry = "count_filter(3)",
-                          .track_unseen = true,
-                          .shards = 4};
-  const TableSpec plain{.name = "plain", .dim = 2, .rule = "adagrad", .shards = 2};
+  TableSpec counted{.name = "counted",
+                    .dim = 3,
+                    .rule = "adam",
+                    .init = "uniform(-1, 1)",
+                    .entry = "count_filter(3)",
+                    .track_unseen = true,
+                    .shards = 4};
+  TableSpec plain{.name = "plain", .dim = 2, .rule = "adagrad", .shards = 2};
+  if (rows == Rows::on_disk) {
+    counted.store = "log(memory=13K)";
+    plain.store = "log(memory=8K)";
+  }
   return place({parameter}, {counted, plain}, {0, 1}, 1);
 }
 
@@ -52,8 +58,9 @@ Content content_of(Shard& shard) {
 
 /// A server's shard and its journal, without a server.
 struct Machine {
-  Machine(Env& env, const JournalOptions& options, size_t parts = 2)
-      : shard(two_tables(), 0, parts), journal(env, shard, options, "job") {}
+  Machine(Env& env, const JournalOptions& options, size_t parts = 2, Rows rows = Rows::in_memory)
+      : shard(two_tables(rows), 0, parts, {.env = &env, .folder = "rows"}),
+        journal(env, shard, options, "job") {}
 
   /// Changes rows and parameters as exchanges and verbs do.
   void change(Dice& dice, uint64_t step) {
@@ -99,22 +106,32 @@ JournalOptions options_of(uint64_t seed, bool recover) {
           .recover = recover};
 }
 
+/// Reads of rows are done where they are asked for.
+class ReadingEnv final : public DiskEnv {
+ public:
+  using DiskEnv::DiskEnv;
+  TimerId schedule(Duration, std::function<void()> task) override {
+    task();
+    return 0;
+  }
+};
+
 /// Lives of one server, each from the journal of the one before: what the last record had is there,
 /// to the bit, and nothing of what came after.
-void expect_exact_recovery(uint64_t seed) {
+void expect_exact_recovery(uint64_t seed, Rows rows = Rows::in_memory) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   SimulatedDisk disk;
-  DiskEnv env(disk, "server", seed);
+  ReadingEnv env(disk, "server", seed);
   Dice dice(seed, 1);
   uint64_t step = 0;
   std::map<uint64_t, Content> written;  // by step
   {
-    Machine fresh(env, options_of(seed, false));
+    Machine fresh(env, options_of(seed, false), 2, rows);
     written.emplace(0, content_of(fresh.shard));
   }
   for (int life = 0; life < 4; ++life) {
     {
-      Machine machine(env, options_of(seed, true), 1 + dice.below(3));
+      Machine machine(env, options_of(seed, true), 1 + dice.below(3), rows);
       const auto& state = machine.journal.recovered();
       ASSERT_EQ(state ? state->mark.step : 0, written.rbegin()->first);
       const Content& expected = written.rbegin()->second;
@@ -138,6 +155,7 @@ void expect_exact_recovery(uint64_t seed) {
     else
       disk.crash_machine("server", dice);
   }
+  EXPECT_EQ(disk.file_exists("rows"), rows == Rows::on_disk);
 }
 
 TEST(Journal, RecoversWhatTheLastRecordHad) {
@@ -212,6 +230,13 @@ TEST(Journal, OffersNothingOfAnotherRunOrOfAJobThatHasEnded) {
   EXPECT_EQ(offers_of({.mark = mark, .left = {0, 1}, .run = 5}), 0U);
   EXPECT_EQ(offers_of({.mark = mark, .run = 6}), 0U);
   EXPECT_EQ(offers_of({.mark = mark}), 0U);
+}
+
+TEST(Journal, RecoversTablesWhoseRowsAreOnTheDisk) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    expect_exact_recovery(seed, Rows::on_disk);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 TEST(Journal, RemovesSegmentsThatASweepHasReplaced) {

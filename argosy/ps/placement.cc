@@ -67,9 +67,9 @@ std::string Placement::text() const {
   }
   for (size_t i = 0; i < tables.size(); ++i) {
     const TableSpec& t = tables[i];
-    fmt::format_to(line, "{} rows of {} by key set {} over {} servers{}{}{}\n", values_text(t),
-                   t.dim, key_sets[i], servers, t.entry.empty() ? "" : " entry " + t.entry,
-                   t.track_unseen ? " unseen" : "", t.store == "memory" ? "" : " store " + t.store);
+    fmt::format_to(line, "{} rows of {} by key set {} over {} servers{}{}\n", values_text(t), t.dim,
+                   key_sets[i], servers, t.entry.empty() ? "" : " entry " + t.entry,
+                   t.track_unseen ? " unseen" : "");
   }
   return out;
 }
