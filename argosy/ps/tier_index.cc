@@ -8,6 +8,7 @@ namespace argosy::ps {
 namespace {
 
 constexpr size_t kRowsOfPartition = 12;
+constexpr size_t kManyChunks = 8;  // of blocks of one size
 
 }  // namespace
 
@@ -78,9 +79,9 @@ void TierIndex::free_block(uint32_t freed) {
     std::copy_n(block(last), words(cls), to);
     blocks_[to[0] >> 32] = freed;
   }
-  // One chunk is kept, or a block that comes and goes would take and free one each time.
-  const size_t needed = (size_t{own.size} >> own.chunk_bits) + 2;
-  if (own.chunks.size() <= needed) return;
+  // Of many chunks one is kept, or a block that comes and goes would take and free one each time.
+  const size_t needed = (size_t{own.size} + (size_t{1} << own.chunk_bits) - 1) >> own.chunk_bits;
+  if (own.chunks.size() <= needed + (needed >= kManyChunks ? 1 : 0)) return;
   own.chunks.pop_back();
   bytes_ -= chunk_bytes(cls);
 }

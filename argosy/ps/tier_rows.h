@@ -41,6 +41,7 @@ class TierRows {
   TierLog& log() { return log_; }
   size_t size(Section section) const { return sizes_[static_cast<size_t>(section)]; }
   size_t index_bytes() const { return index_.bytes(); }
+  size_t memory() const { return memory_; }
   void set_memory(size_t bytes) { memory_ = bytes; }
   /// Chunks of slots for which there is memory.
   size_t most_chunks() const;

@@ -26,7 +26,7 @@ TierShard::TierShard(const RowRecipe& recipe, TierFiles& files, const TierSizes&
 
 void TierShard::refuse(size_t slots) {
   fail<ConfigError>(
-      "table '", recipe_.spec().name, "': a shard has ", sizes_.memory,
+      "table '", recipe_.spec().name, "': a shard has ", rows_.memory(),
       " bytes of memory, of which the index of its ",
       rows_.size(Section::rows) + rows_.size(Section::counted), " rows takes ", rows_.index_bytes(),
       " and the buffers ", rows_.log().buffer_bytes(), "; expected room for ", slots, " rows of ",
