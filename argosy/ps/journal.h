@@ -17,7 +17,6 @@
 
 namespace argosy::ps {
 
-
 /// "none", "journal" or "fsync". Throws ConfigError.
 Durability parse_durability(std::string_view text);
 
