@@ -9,6 +9,7 @@
 #include "argosy/base/call.h"
 #include "argosy/base/error.h"
 #include "argosy/ps/server_session.h"
+#include "argosy/ps/tier_metrics.h"
 
 namespace argosy::ps {
 namespace {
@@ -20,9 +21,15 @@ double seconds(Env::Duration duration) { return std::chrono::duration<double>(du
 
 /// A server without threads reads rows in tasks of its environment.
 TableHome home_of(const ServerOptions& options, Env& env) {
-  if (options.table_folder.empty()) return {};
-  if (options.threads == 0) return {.env = &env, .folder = options.table_folder};
-  return TableHome::in(env, options.table_folder);
+  TableHome home;
+  if (options.table_folder.empty())
+    home = {};
+  else if (options.threads == 0)
+    home = {.env = &env, .folder = options.table_folder};
+  else
+    home = TableHome::in(env, options.table_folder);
+  home.metrics = std::make_shared<TierMetrics>(options.metrics);
+  return home;
 }
 
 std::map<std::string, Verb> verbs_by_name() {

@@ -23,10 +23,8 @@ struct TemporaryFolder {
 }  // namespace
 
 TableHome TableHome::in(Env& env, std::string folder) {
-  return {.env = &env,
-          .folder = std::move(folder),
-          .readers = std::make_shared<RowReaders>(kReaders),
-          .keeps = {}};
+  return {
+      .env = &env, .folder = std::move(folder), .readers = std::make_shared<RowReaders>(kReaders)};
 }
 
 TableHome TableHome::temporary(Env& env) {

@@ -32,6 +32,8 @@ class RowReaders {
   std::vector<Thread> threads_ GUARDED_BY(mutex_);
 };
 
+struct TierMetrics;
+
 /// Where a table may keep rows that are not in memory. Kinds of tables without such rows ignore it.
 struct TableHome {
   static constexpr size_t kReaders = 8;
@@ -39,8 +41,9 @@ struct TableHome {
   Env* env = nullptr;  // null: nowhere
   /// Of this process alone; files of tables that an earlier run has left in it are removed.
   std::string folder = {};
-  std::shared_ptr<RowReaders> readers = {};  // none: env->schedule() runs what they would
-  std::shared_ptr<const void> keeps = {};    // what goes with the last table that lives there
+  std::shared_ptr<RowReaders> readers = {};   // none: env->schedule() runs what they would
+  std::shared_ptr<TierMetrics> metrics = {};  // none: nobody asks
+  std::shared_ptr<const void> keeps = {};     // what goes with the last table that lives there
 
   /// With reading threads.
   static TableHome in(Env& env, std::string folder);

@@ -121,7 +121,7 @@ void TierLog::Write::run() {
     TierRecord::seal(bytes.subspan(i * record_bytes, record_bytes), segment->seed(first_row + i));
   segment->out->append(bytes);
   file = files.env.open_file(segment->path);
-  files.rows_written += bytes.size() / record_bytes;
+  files.metrics->written_bytes.add(bytes.size());
 }
 
 TierLog::Write TierLog::begin_write() {
@@ -203,6 +203,7 @@ void read_records(TierFiles& files, size_t record_bytes, std::span<TierRead> rea
         reads.begin() + static_cast<ptrdiff_t>(first), reads.begin() + static_cast<ptrdiff_t>(end),
         {}, [](const TierRead& read) { return read.file->size(); });
     newest->file->read_at(begin, piece);
+    files.metrics->read_bytes.add(piece.size());
     for (size_t i = first; i < end; ++i) {
       const std::span<const std::byte> record =
           std::span(piece).subspan(offset(reads[i]) - begin, record_bytes);
@@ -212,7 +213,6 @@ void read_records(TierFiles& files, size_t record_bytes, std::span<TierRead> rea
       std::ranges::copy(record, to.begin() + static_cast<ptrdiff_t>(i * record_bytes));
     }
   }
-  files.rows_read += reads.size();
 }
 
 }  // namespace argosy::ps

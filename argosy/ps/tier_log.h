@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "argosy/base/env.h"
+#include "argosy/ps/tier_metrics.h"
 #include "argosy/ps/tier_record.h"
 
 namespace argosy::ps {
@@ -26,16 +27,15 @@ struct TierPlace {
   }
 };
 
-/// What all shards of a table share: where its files are, how they are called, and how many bytes
-/// went there and back.
+/// What all shards of a table share: where its files are, how they are called, and what is counted.
 struct TierFiles {
-  TierFiles(Env& world, std::string paths) : env(world), prefix(std::move(paths)) {}
+  TierFiles(Env& world, std::string paths, std::shared_ptr<TierMetrics> counters)
+      : env(world), prefix(std::move(paths)), metrics(std::move(counters)) {}
 
   Env& env;
   const std::string prefix;  // of their paths: folder and table
+  const std::shared_ptr<TierMetrics> metrics;
   std::atomic<uint64_t> last_number = 0;
-  std::atomic<uint64_t> rows_read = 0, rows_written = 0;  // of the disk
-  std::atomic<uint64_t> hits = 0, misses = 0;             // rows wanted that were in memory, or not
 
   std::string path(uint64_t number) const;
   /// Removes all files of the table. Throws IoError.

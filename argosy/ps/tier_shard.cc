@@ -16,6 +16,10 @@ constexpr size_t kGathered = 4096;                  // rows of a walk at once
 
 }  // namespace
 
+TierShard::~TierShard() {
+  files_.metrics->add_live(-static_cast<int64_t>(told_live_ * record_bytes_));
+}
+
 TierShard::TierShard(const RowRecipe& recipe, TierFiles& files, const TierSizes& sizes)
     : recipe_(recipe),
       files_(files),
@@ -146,7 +150,7 @@ void TierShard::use(std::span<const Probe> probes, std::span<const Key> keys,
     again.clear();
     for (const uint32_t i : cold) again.push_back(probes[first + i]);
     while (!again.empty()) {
-      files_.misses += again.size();
+      files_.metrics->misses.add(again.size());
       read_records(files_, record_bytes_, reads, records);
       again_hints.assign(again.size(), 0);
       const Lock lock(mutex_);
@@ -180,14 +184,14 @@ void TierShard::find_cold(std::span<const Probe> probes, std::span<const Key> ke
       ++hits;
     }
   }
-  files_.hits += hits;
+  files_.metrics->hits.add(hits);
   turns_ = rows_.turns();
 }
 
 void TierShard::fetch(std::span<TierRead> reads) {
   std::vector<std::byte> records;
   sort_reads(reads);
-  files_.misses += reads.size();
+  files_.metrics->misses.add(reads.size());
   for (size_t first = 0; first < reads.size(); first += sizes_.chunk) {
     const auto some = reads.subspan(first, std::min(sizes_.chunk, reads.size() - first));
     read_records(files_, record_bytes_, some, records);
@@ -354,6 +358,11 @@ void TierShard::tidy() {
       compacting_ = false;
     }
     dead = rows_.log().take_dead();
+    const uint64_t live = rows_.log().live();
+    const uint64_t before = std::exchange(told_live_, live);
+    if (live != before)
+      files_.metrics->add_live(static_cast<int64_t>(live - before) *
+                               static_cast<int64_t>(record_bytes_));
   }
   for (const auto& segment : dead) files_.env.remove_file(segment->path);
 }
@@ -392,7 +401,7 @@ void TierShard::compact_some(size_t n) {
     const Unlocked unlocked(mutex_);
     first.file->read_at(now.next * uint64_t{record_bytes_}, records);
   }
-  files_.rows_read += n;
+  files_.metrics->read_bytes.add(records.size());
   for (uint32_t i = 0; i < n; ++i) {
     while (!rows_.log().has_room()) flush();
     if (!rows_.log().is_there(now.segment, now.file)) return;

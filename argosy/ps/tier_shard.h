@@ -17,6 +17,9 @@ class TierShard {
  public:
   /// The recipe and the files must outlive it.
   TierShard(const RowRecipe& recipe, TierFiles& files, const TierSizes& sizes);
+  ~TierShard();
+  TierShard(const TierShard&) = delete;
+  TierShard& operator=(const TierShard&) = delete;
 
   /// Some keys and their slots, kAbsent for those without a row; what is made goes there too.
   using Use =
@@ -87,6 +90,7 @@ class TierShard {
   CondVar written_;
   std::optional<Compaction> compaction_ GUARDED_BY(mutex_);
   bool compacting_ GUARDED_BY(mutex_) = false;
+  uint64_t told_live_ GUARDED_BY(mutex_) = 0;  // records, to the metrics
   std::atomic<uint64_t> turns_ = 0, slots_ = 0;
 };
 

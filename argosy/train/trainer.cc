@@ -10,6 +10,7 @@
 #include "argosy/modes/remote.h"
 #include "argosy/plan/memory_limit.h"
 #include "argosy/ps/client.h"
+#include "argosy/ps/tier_metrics.h"
 #include "argosy/train/chunks.h"
 #include "argosy/train/saved_model.h"
 
@@ -95,12 +96,15 @@ Wires with_home(Env& env, const TrainerOptions& options, const Plan& plan, Wires
   if (wires.home.env != nullptr || std::ranges::all_of(plan.tables, in_memory)) return wires;
   wires.home = options.table_folder.empty() ? ps::TableHome::temporary(env)
                                             : ps::TableHome::in(env, options.table_folder);
+  wires.home.metrics = std::make_shared<ps::TierMetrics>(options.metrics);
   return wires;
 }
 
-std::shared_ptr<Metrics> metrics_of(const TrainerOptions& options, const Wires& wires) {
-  if (options.metrics != nullptr) return options.metrics;
-  return wires.servers != nullptr ? wires.servers->metrics() : std::make_shared<Metrics>();
+TrainerOptions with_metrics(TrainerOptions options, const Wires& wires) {
+  if (options.metrics == nullptr)
+    options.metrics =
+        wires.servers != nullptr ? wires.servers->metrics() : std::make_shared<Metrics>();
+  return options;
 }
 
 }  // namespace
@@ -111,7 +115,7 @@ Trainer::Trainer(Env& env, const Model& model, const TrainerOptions& options, co
 Trainer::Trainer(Env& env, std::unique_ptr<const RecordedModel> recorded, const Wires& wires,
                  TrainerOptions options)
     : env_(env),
-      options_(std::move(options)),
+      options_(with_metrics(std::move(options), wires)),
       recorded_(std::move(recorded)),
       communicator_(make_communicator(plan(), checked_strategy(options_, plan()),
                                       with_home(env, options_, plan(), wires))),
@@ -120,7 +124,7 @@ Trainer::Trainer(Env& env, std::unique_ptr<const RecordedModel> recorded, const 
       step_metrics_(recorded_->measures),
       finite_(plan(), recorded_->loss, options_.check_nan),
       activity_(env),
-      metrics_(metrics_of(options_, wires)) {
+      metrics_(options_.metrics) {
   const auto threads = static_cast<size_t>(options_.strategy.threads);
   if (const int chunks = chunks_of(options_); chunks > 0)
     chunks_ = std::make_unique<ChunkedCompute>(

@@ -80,7 +80,9 @@ class LogTable final : public RowTable, private RowImages {
         home_(checked(home, spec)),
         memory_(memory),
         sizes_(sizes_of(recipe(), memory)),
-        files_(std::make_shared<TierFiles>(*home_.env, home_.folder + "/" + spec.name)) {
+        files_(std::make_shared<TierFiles>(
+            *home_.env, home_.folder + "/" + spec.name,
+            home_.metrics != nullptr ? home_.metrics : std::make_shared<TierMetrics>())) {
     files_->remove_all();
     content_ = std::make_shared<TierContent>(spec, files_, sizes_);
   }

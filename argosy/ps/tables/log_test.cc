@@ -14,6 +14,7 @@
 #include "argosy/base/test_support.h"
 #include "argosy/base/thread.h"
 #include "argosy/ps/row_table.h"
+#include "argosy/ps/tier_metrics.h"
 #include "argosy/world/disk_env.h"
 #include "argosy/world/env.h"
 
@@ -61,7 +62,7 @@ class TierOfSums {
   explicit TierOfSums(uint64_t seed, std::string store = "log(memory=24K)", std::string entry = "")
       : random(seed),
         table(make_row_table(adding_spec(std::move(store), std::move(entry)),
-                             {.env = &env, .folder = "rows"})) {}
+                             {.env = &env, .folder = "rows", .metrics = metrics})) {}
 
   uint64_t draw(uint64_t n) { return random.below(drawn_++, n); }
   std::vector<Key> keys(size_t most, Key among) {
@@ -122,6 +123,7 @@ class TierOfSums {
   };
   SimulatedDisk disk;
   QueueEnv env{disk, "host"};
+  const std::shared_ptr<TierMetrics> metrics = std::make_shared<TierMetrics>();
   RandomStream random;
   std::unique_ptr<RowTable> table;
   Ticket ticket;
@@ -189,6 +191,9 @@ TEST(LogTable, ReadsColdRowsBeforeTheyAreUsed) {
   EXPECT_GT(tier.env.run(), 0U);
   EXPECT_TRUE(told);
   ASSERT_TRUE(tier.table->ready(tier.ticket));
+  EXPECT_EQ(tier.metrics->misses.value(), cold.size());
+  EXPECT_GE(tier.metrics->read_bytes.value(), cold.size() * kRecord);
+  EXPECT_GT(tier.metrics->live_bytes.value(), 0);
   // The rows are in memory: the disk is not asked again.
   tier.disk.inject(SimulatedDisk::Operation::read, SimulatedDisk::Failing::always);
   std::vector<float> rows(cold.size() * kDim, -1);
