@@ -32,9 +32,9 @@ void limit_memory(std::vector<ps::TableSpec>& tables, const TablesOptions& optio
                      (have_sizes ? static_cast<double>(rows_of(spec)) : 1.0));
     all += shares.back();
   }
+  const uint64_t all_units = bytes / kUnit;
   for (size_t i = 0; i < limited.size(); ++i) {
-    const auto units =
-        static_cast<uint64_t>(static_cast<double>(bytes / kUnit) * (shares[i] / all));
+    const auto units = static_cast<uint64_t>(static_cast<double>(all_units) * (shares[i] / all));
     check<ConfigError>(units > 0, "a memory limit of ", memory_text(bytes), " leaves table '",
                        limited[i]->name, "' less than 1K of memory");
     limited[i]->store = fmt::format("log(memory={})", memory_text(units * kUnit));

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kGap = size_t{4} << 10;         // bytes between records that are read along
 constexpr size_t kMostRead = size_t{256} << 10;  // bytes at once
+constexpr uint64_t kSegments = 16;  // of live records at most, about: each is an open file
 constexpr const char* kTierEnding = ".tier";
 
 }  // namespace
@@ -28,7 +29,7 @@ void TierFiles::remove_all() {
     const bool digits =
         file.size() > name.size() && file[name.size()] >= '0' && file[name.size()] <= '9';
     if (digits && file.starts_with(name) && file.ends_with(kTierEnding))
-      env.remove_file(folder + "/" + file);
+      env.remove_file(fmt::format("{}/{}", folder, file));
   }
 }
 
@@ -36,7 +37,8 @@ TierLog::TierLog(TierFiles& files, size_t record_bytes, size_t buffer_rows, uint
     : files_(files),
       record_bytes_(record_bytes),
       buffer_rows_(buffer_rows),
-      segment_rows_(segment_rows) {
+      segment_rows_(segment_rows),
+      most_rows_(segment_rows) {
   filling_.bytes.resize(record_bytes * buffer_rows);
   writing_.bytes.resize(record_bytes * buffer_rows);
   filling_.segment = new_segment();
@@ -76,12 +78,14 @@ void TierLog::fill_next() {
   if (filling_.rows == 0) {
     const uint32_t rows = segments_[filling_.segment].rows;
     filling_.first = rows;
-    if (rows >= segment_rows_) {
+    if (rows >= most_rows_) {
       filling_.segment = new_segment();
       filling_.first = 0;
+      most_rows_ = static_cast<uint32_t>(
+          std::clamp<uint64_t>(live_ / kSegments, segment_rows_, TierPlace::kMostRows - 1));
     }
   }
-  room_ = std::min(static_cast<uint32_t>(buffer_rows_), segment_rows_ - filling_.first);
+  room_ = std::min(static_cast<uint32_t>(buffer_rows_), most_rows_ - filling_.first);
 }
 
 std::byte* TierLog::append(uint64_t& place) {

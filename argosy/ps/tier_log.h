@@ -143,7 +143,8 @@ class TierLog {
   std::vector<uint32_t> free_;
   std::vector<std::shared_ptr<TierSegment>> dead_;
   Buffer filling_, writing_;
-  uint32_t room_ = 0;  // of filling_
+  uint32_t most_rows_;  // of its segment
+  uint32_t room_ = 0;   // of filling_
   bool is_writing_ = false;
   uint64_t rows_ = 0, live_ = 0;
 };

@@ -61,6 +61,7 @@ void TierShard::make_room(size_t wanted) {
 
 /// Writes a buffer, or waits for whoever does.
 void TierShard::flush() {
+  TierRows* const rows = &rows_;
   TierLog& log = rows_.log();
   if (log.is_writing()) {
     written_.wait(mutex_);
@@ -81,8 +82,8 @@ void TierShard::flush() {
   if (trouble == nullptr)
     log.written(write);
   else
-    log.not_written([&](Key key, uint64_t from, uint64_t to)
-                        REQUIRES(mutex_) { return rows_.moved(key, from, to); });
+    log.not_written(
+        [rows](Key key, uint64_t from, uint64_t to) { return rows->moved(key, from, to); });
   written_.notify_all();
   if (trouble != nullptr) std::rethrow_exception(trouble);
 }
