@@ -168,6 +168,11 @@ void add_run_flags(CLI::App& app, launch::Flags& flags) {
       ->envname("PADDLE_MAX_RESTART")
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--resume", flags.resume,
+               "go on from the servers' journals, which an earlier job of this line left when all "
+               "its processes were killed; otherwise from its last save, or anew. Journals are "
+               "written with this")
+      ->group(group);
   app.add_option(
          "--durability", flags.durability,
          "what servers have answered survives: none, journal (kill -9 of a server) or fsync "

@@ -347,7 +347,7 @@ class Training {
   }
 
   std::optional<ResumePoint> load() {
-    if (runner_.resume) {
+    if (job_.resumes()) {
       if (const auto save = newest_save(env_, runner_.model_save_path)) {
         const ResumePoint point = trainer_.load(fs::absolute(save->folder));
         log_.info(fmt::format("resume from {}: epoch {}, {} batches of it are done", save->folder,

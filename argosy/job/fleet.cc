@@ -218,9 +218,10 @@ Trainer& Fleet::trainer() {
   status_.reset();
   status_ = job().report(trainer_->activity());
   if (const uint64_t steps = job().trained().steps; steps > 0) {
-    fmt::print(out_,
-               "argosy: worker {} was started again: the servers have {} batches of its data, {}\n",
-               role().index, steps, replay_text(options_.strategy));
+    fmt::print(
+        out_, "argosy: worker {} {}: the servers have {} batches of its data, {}\n", role().index,
+        job().goes_on_from_journals() ? "goes on from the servers' journals" : "was started again",
+        steps, replay_text(options_.strategy));
     std::fflush(out_);
   }
   return *trainer_;

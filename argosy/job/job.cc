@@ -43,7 +43,7 @@ Comeback find_comeback(const Job& job, const SaveNotes& notes) {
   const std::string& folder = job.options().saves;
   std::optional<Save> save = notes.newest();
   const bool own = save.has_value();
-  if (!save && job.options().resume) save = newest_save(job.env(), folder);
+  if (!save && job.resumes()) save = newest_save(job.env(), folder);
   check<IoError>(save.has_value(), "server ", job.role().index,
                  " was lost and there is no saved model of this job",
                  folder.empty() ? "" : " below " + folder, ": its part of the parameters is gone");
@@ -133,7 +133,7 @@ Wires Job::connect(const Plan& plan, const Strategy& strategy) {
   Wires wires =
       connect_servers(env_, *transport_, placement_of(plan, strategy, servers), role_, strategy);
   client_ = wires.servers;
-  if (role_.restarts > 0 || options_.resume) find_standing();
+  if (role_.restarts > 0 || resumes()) find_standing();
   if (role_.restarts > 0) {
     const std::string_view lost = mode(strategy.mode).lost_with_worker;
     lost_ = lost.empty() ? "nothing" : lost;
@@ -323,7 +323,7 @@ void find_run(const Job& job, SaveNotes& notes, ps::JournalOptions& journal) {
   journal.run = notes.run();
   if (job.role().restarts > 0) {
     journal.offer = notes.resumes();
-  } else if (job.options().resume && journal.run != 0) {
+  } else if (job.resumes() && journal.run != 0) {
     notes.begin_to_resume();
     journal.offer = true;
   } else {
@@ -350,11 +350,13 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
     from = find_comeback(job, notes);
   std::optional<StatusReport> report;
   std::weak_ptr<ps::Server> served;
+  std::function<void()> loads_if_anew;
   options.before = [&, given = std::move(options.before)](ps::Server& server) {
     if (from)
       come_back(job, *from, placement, server);
-    else if (given && !(options.journal && options.journal->recover))
+    else if (given && !(options.journal && options.journal->recover) && !server.offers())
       given(server);
+    if (given && server.offers()) loads_if_anew = [&] { given(server); };
     served = server.weak_from_this();
     std::string lost;
     if (role.restarts > 0) lost = from ? "what it learned since its last save" : "nothing";
@@ -363,6 +365,7 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
   };
   options.on_settled = [&](std::optional<uint64_t> run) {
     run ? notes.begin(*run) : notes.has_resumed();
+    if (run && loads_if_anew) std::exchange(loads_if_anew, nullptr)();
   };
   bool ended = false;  // all workers have left
   options.after = [&, after = std::move(options.after)] {

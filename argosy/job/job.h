@@ -42,7 +42,8 @@ struct JobOptions {
   /// The folder in which the job saves its epochs, if known in advance. A server keeps its notes of
   /// saves there, otherwise in Role::notes.
   std::string saves = {};
-  /// Journals and saves of an earlier job in that folder count too.
+  /// Journals and saves of an earlier job in that folder count too; Role::resume says so as well,
+  /// of journals.
   bool resume = false;
   /// Of a server, instead of what its role says.
   std::string durability = {}, log_path = {};
@@ -82,6 +83,8 @@ class Job {
   bool is_over(const Milestone& at) const { return at.number <= standing_.milestone; }
   /// The last milestone that is complete now.
   uint64_t ask_standing() const;
+  /// Whether it goes on from journals of an earlier run, if there are some.
+  bool resumes() const { return options_.resume || role_.resume; }
   /// How far earlier incarnations of this worker have pushed its data.
   const Trained& trained() const { return trained_; }
   /// Whether all processes of the job were lost and this one goes on from the servers' journals.

@@ -98,6 +98,7 @@ std::string configuration_text(const Flags& flags) {
   add("job_id", flags.job_id, defaults.job_id);
   add("log_level", flags.log_level, defaults.log_level);
   add("max_restart", flags.max_restart, defaults.max_restart);
+  add("resume", flags.resume, defaults.resume);
   add("durability", flags.durability, defaults.durability);
   add("log_path", flags.log_path, defaults.log_path);
   add("timeout", flags.timeout, defaults.timeout);

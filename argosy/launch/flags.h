@@ -19,6 +19,7 @@ struct Flags {
   std::vector<std::string> env = {};  // "NAME=VALUE", for every process
   double timeout = 300, grace = 10;   // seconds
   int max_restart = 0;
+  bool resume = false;
   std::string durability = {}, log_path = {};
   std::vector<std::string> command = {};
 };

@@ -207,6 +207,9 @@ void check_values(const Flags& flags) {
                      flags.job_id.size(), " bytes, expected 1 to ", kLongestId);
   check<ConfigError>(flags.max_restart >= 0, "--max_restart is ", flags.max_restart,
                      ", expected a number of at least 0");
+  check<ConfigError>(!flags.resume || flags.durability != "none",
+                     "--resume and --durability=none contradict each other: without journals there "
+                     "is nothing to go on from");
   constexpr std::array kDurabilities = {"", "none", "journal", "fsync"};
   check<ConfigError>(std::ranges::find(kDurabilities, flags.durability) != kDurabilities.end(),
                      "--durability is '", flags.durability, "', expected none, journal or fsync");
@@ -407,6 +410,10 @@ Job make_job(const Flags& typed, const Machine& machine) {
   job.env = read_env(flags.env);
   job.command = flags.command;
   job.max_restart = flags.max_restart;
+  check<ConfigError>(!flags.resume || job.mode != Mode::collective,
+                     "--resume is for servers and their journals, expected --server_num or "
+                     "--servers with it; ranks go on from saves");
+  job.resume = flags.resume;
   job.durability = flags.durability;
   job.log_path = flags.log_path;
   job.grace = std::chrono::milliseconds(std::llround(flags.grace * 1000));

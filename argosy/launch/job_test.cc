@@ -262,5 +262,15 @@ TEST(ThisMachine, KnowsItsLoopbackAddressAndItsEnvironment) {
   EXPECT_NE(std::ranges::find(machine.hosts, "127.0.0.1"), machine.hosts.end());
 }
 
+TEST(LaunchJob, ResumesFromTheJournalsOfServersOnly) {
+  EXPECT_TRUE(job_of({.server_num = 1, .worker_num = 1, .resume = true}).resume);
+  EXPECT_EQ(refusal({.nproc_per_node = 2, .resume = true}),
+            "--resume is for servers and their journals, expected --server_num or --servers with "
+            "it; ranks go on from saves");
+  EXPECT_EQ(refusal({.server_num = 1, .worker_num = 1, .resume = true, .durability = "none"}),
+            "--resume and --durability=none contradict each other: without journals there is "
+            "nothing to go on from");
+}
+
 }  // namespace
 }  // namespace argosy::launch

@@ -89,6 +89,7 @@ struct Job {
   std::chrono::milliseconds grace = {};
   Tolerance tolerance = {};  // of silent processes and launchers
   int max_restart = 0;
+  bool resume = false;
   std::string durability = {}, log_path = {};  // of servers' journals; "": as it suits
   std::vector<std::string> command = {};
 

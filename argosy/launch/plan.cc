@@ -148,23 +148,15 @@ Variables rank_env(const Job& job, const Member& self, size_t rank) {
 constexpr int kAway = 120;
 
 /// Left over from a job around this one, they would be taken for this one's.
-const std::vector<std::string> kUnset = {"http_proxy",
-                                         "https_proxy",
-                                         "ARGOSY_LISTEN_FD",
-                                         "ARGOSY_PROGRESS_FD",
-                                         "ARGOSY_RESTART",
-                                         "ARGOSY_AWAY",
-                                         "ARGOSY_NOTES",
-                                         "ARGOSY_DURABILITY",
-                                         "ARGOSY_LOG_PATH",
-                                         "TRAINING_ROLE",
-                                         "PADDLE_TRAINING_ROLE",
-                                         "PADDLE_TRAINER_ID",
-                                         "PADDLE_PSERVERS_IP_PORT_LIST",
-                                         "PADDLE_PSERVERS",
-                                         "PADDLE_PSERVER_IPS",
-                                         "PADDLE_INIT_PSERVERS",
-                                         "PADDLE_CURRENT_ENDPOINT",
+const std::vector<std::string> kUnset = {"http_proxy",           "https_proxy",
+                                         "ARGOSY_LISTEN_FD",     "ARGOSY_PROGRESS_FD",
+                                         "ARGOSY_RESTART",       "ARGOSY_RESUME",
+                                         "ARGOSY_AWAY",          "ARGOSY_NOTES",
+                                         "ARGOSY_DURABILITY",    "ARGOSY_LOG_PATH",
+                                         "TRAINING_ROLE",        "PADDLE_TRAINING_ROLE",
+                                         "PADDLE_TRAINER_ID",    "PADDLE_PSERVERS_IP_PORT_LIST",
+                                         "PADDLE_PSERVERS",      "PADDLE_PSERVER_IPS",
+                                         "PADDLE_INIT_PSERVERS", "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
 Process make_process(const Job& job, size_t place, size_t index) {
@@ -173,10 +165,10 @@ Process make_process(const Job& job, size_t place, size_t index) {
   Variables env = ranks ? rank_env(job, self, index) : role_env(job, self, index);
   env["PADDLE_JOB_ID"] = job.id;
   env["ARGOSY_PROGRESS_FD"] = std::to_string(kProgressFd);
-  if (job.max_restart > 0) {
-    env["ARGOSY_AWAY"] = std::to_string(kAway);
+  if (job.max_restart > 0) env["ARGOSY_AWAY"] = std::to_string(kAway);
+  if (job.max_restart > 0 || job.resume)
     env["ARGOSY_NOTES"] = std::filesystem::absolute(job.log_dir).string();
-  }
+  if (job.resume) env["ARGOSY_RESUME"] = "1";
   if (!job.durability.empty()) env["ARGOSY_DURABILITY"] = job.durability;
   if (!job.log_path.empty())
     env["ARGOSY_LOG_PATH"] = std::filesystem::absolute(job.log_path).string();

@@ -31,6 +31,16 @@ TEST(LaunchPlan, TakesProxiesAndWhatAnotherLauncherSetOutOfTheEnvironment) {
       EXPECT_NE(std::ranges::find(process.unset, name), process.unset.end()) << name;
 }
 
+TEST(LaunchPlan, AJobThatMayResumeKeepsJournals) {
+  const auto env = [](bool resume) {
+    const Flags flags{.server_num = 1, .worker_num = 1, .resume = resume, .command = {"train"}};
+    return plan_processes(make_job(flags, {}))[0].env;
+  };
+  EXPECT_FALSE(env(false).contains("ARGOSY_RESUME") || env(false).contains("ARGOSY_NOTES"));
+  EXPECT_EQ(env(true).at("ARGOSY_RESUME"), "1");
+  EXPECT_TRUE(env(true).contains("ARGOSY_NOTES"));
+}
+
 TEST(LaunchPlan, WorkersTakeTurnsWithTheCards) {
   const auto plan = [](const std::string& cards) {
     return plan_processes(make_job({.server_num = 1, .worker_num = 2, .command = {"train"}},

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kServerPort = "6174";  // of all servers, by default
 constexpr const char* kListenFd = "ARGOSY_LISTEN_FD";
 constexpr const char* kRestart = "ARGOSY_RESTART";
+constexpr const char* kResume = "ARGOSY_RESUME";
 constexpr const char* kAway = "ARGOSY_AWAY";
 constexpr const char* kNotes = "ARGOSY_NOTES";
 constexpr const char* kDurability = "ARGOSY_DURABILITY";
@@ -351,6 +352,8 @@ Role role_from_env(const Getenv& get) {
   if (const auto job = find(get, kJob)) role.job = job->value;
   if (const auto restarts = find(get, kRestart))
     role.restarts = number(*restarts, 0, std::numeric_limits<int>::max(), "how often it restarted");
+  if (const auto resume = find(get, kResume))
+    role.resume = number(*resume, 0, 1, "1 to go on from journals") == 1;
   if (const auto away = find(get, kAway))
     role.away = number(*away, 0, std::numeric_limits<int>::max(), "a number of seconds");
   if (const auto notes = find(get, kNotes)) role.notes = notes->value;
@@ -415,6 +418,7 @@ Role with_handed_down(Role said, const Getenv& get) {
     return said;
   said.listen_fd = told.listen_fd;
   said.restarts = told.restarts;
+  said.resume = told.resume;
   said.away = told.away;
   said.notes = told.notes;
   said.durability = told.durability;

@@ -32,8 +32,9 @@ struct Role {
   std::optional<comm::MeetingPlace> meeting = {};  // for ranks whose addresses are not listed
   std::string backend = "auto";                    // of a rank: how data travel, as in GroupOptions
   std::string device = {};                         // of a rank: the number of its card; "": none
-  int restarts = 0;  // how often its launcher has started this process again
-  int away = 0;      // seconds for which the others wait for a process that may be started again
+  int restarts = 0;     // how often its launcher has started this process again
+  bool resume = false;  // the job goes on from the journals of an earlier run, if there are some
+  int away = 0;         // seconds for which the others wait for a process that may be started again
   std::string notes = {};  // folder of notes for this process's successor; "": none
   /// Of servers: none, journal or fsync, "" if nobody says; and the folder of their journals, ""
   /// for `notes`.

@@ -159,7 +159,12 @@ TEST(Role, ALauncherSaysHowOftenItHasStartedAProcess) {
     variables["ARGOSY_AWAY"] = "60";
     EXPECT_EQ(role(variables).restarts, 2);
     EXPECT_EQ(role(variables).away, 60);
+    EXPECT_FALSE(role(variables).resume);
+    variables["ARGOSY_RESUME"] = "1";
+    EXPECT_TRUE(role(variables).resume);
   }
+  EXPECT_EQ(refusal(kWorker, {{"ARGOSY_RESUME", "yes"}}),
+            "ARGOSY_RESUME is 'yes', expected 1 to go on from journals");
   EXPECT_EQ(refusal(kWorker, {{"ARGOSY_RESTART", "often"}}),
             "ARGOSY_RESTART is 'often', expected how often it restarted");
   EXPECT_EQ(refusal(kServer, {{"ARGOSY_AWAY", "-1"}}),

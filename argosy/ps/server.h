@@ -114,6 +114,8 @@ class Server : public std::enable_shared_from_this<Server> {
   uint64_t step() const { return step_; }
   /// The step of the save that was loaded.
   void set_step(uint64_t step) { step_ = step; }
+  /// Whether it offers to go on from its journal and does not know yet whether it will.
+  bool offers();
   /// This server replaces a lost one, from the save with this mark made after `milestone`. It logs
   /// for each worker what was lost.
   void goes_on_from(ServerMark mark, uint64_t milestone);

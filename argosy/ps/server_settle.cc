@@ -46,6 +46,11 @@ bool Server::find_offers() {
   return false;
 }
 
+bool Server::offers() {
+  const Lock lock(mutex_);
+  return settling_ != Settling::over;
+}
+
 /// If not, the hello is answered with what this server offers, or makes it go on.
 bool Server::is_settled(Session& session, const Hello& hello) {
   Offers offers{.server = options_.index};
@@ -103,6 +108,7 @@ void Server::find_run(const Hello& hello) {
 void Server::settle(uint64_t where, uint64_t run) try {
   const bool goes_on = settling::goes_on(where);
   journal_->take_up(where);
+  if (!goes_on && options_.on_settled) options_.on_settled(run);
   JournalState state;
   PastMeetings meetings;
   {
@@ -118,7 +124,6 @@ void Server::settle(uint64_t where, uint64_t run) try {
     meetings = past_meetings();
     meetings_written_ = meetings_.version() + files_.version();
   }
-  if (!goes_on && options_.on_settled) options_.on_settled(run);
   // What is behind it counts no more from here on, and a server that is lost now knows where it is.
   journal_->collect(std::move(state), std::move(meetings));
   journal_->write();

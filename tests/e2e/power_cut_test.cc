@@ -17,15 +17,21 @@ class PowerCut : public PsJob {
   /// The same line each time; `folder` is what it saves below.
   void launch_it(const std::string& mode, const std::string& folder,
                  const std::string& data = kSlowly) {
-    const std::string marker = "ARGOSY_E2E=" + folder_.filename().string();
-    fleetrun_.emplace(
-        folder_, folder + std::to_string(launches_++),
-        "fleetrun --max_restart=1 --server_num=2 --worker_num=2 --log_dir=log." + folder + " '" +
-            std::string(ARGOSY_BIN_DIR) + "/'" +
-            train("runner.model_save_path=" + folder + " runner.resume=True runner.geo_step=5 " +
-                  "runner.sync_mode=" + mode + " " + data),
-        Variables{{"ARGOSY_E2E", folder_.filename().string()}});
-    marker_ = marker;
+    launch_line(
+        folder, "--max_restart=1",
+        train("runner.model_save_path=" + folder + " runner.resume=True runner.geo_step=5 " +
+              "runner.sync_mode=" + mode + " " + data));
+  }
+  /// The same with a program that is written with Fleet.
+  void launch_fleet(const std::string& mode, const std::string& model) {
+    launch_line(model, "--resume",
+                "ctr_ps --rows 8000 --layer 16 --epochs 20 --model " + model + " --mode " + mode);
+  }
+  void launch_line(const std::string& name, const std::string& flags, const std::string& command) {
+    fleetrun_.emplace(folder_, name + std::to_string(launches_++),
+                      "fleetrun " + flags + " --server_num=2 --worker_num=2 --log_dir=log." + name +
+                          " '" + std::string(ARGOSY_BIN_DIR) + "/'" + command,
+                      Variables{{"ARGOSY_E2E", folder_.filename().string()}});
   }
   std::string said(const std::string& log) const { return content(folder_ / log); }
   void await_words(const std::string& log, const std::string& words) const {
@@ -35,7 +41,7 @@ class PowerCut : public PsJob {
   /// All at once, and waits until they are gone.
   void cut_power() {
     while (true) {
-      const auto found = processes_with({marker_});
+      const auto found = processes_with({"ARGOSY_E2E=" + folder_.filename().string()});
       if (found.empty()) break;
       for (const Found& process : found) ::kill(process.pid, SIGKILL);
       std::this_thread::sleep_for(5ms);
@@ -43,7 +49,6 @@ class PowerCut : public PsJob {
     fleetrun_.reset();
   }
 
-  std::string marker_;
   int launches_ = 0;
   std::optional<Process> fleetrun_;
 };
@@ -76,6 +81,29 @@ TEST_P(PowerCutModes, TheSameLineGoesOnFromTheJournals) {
               kNear);
   if (std::string(GetParam()) != "sync") return;
   const Outcome diff = run("argosy ckpt diff whole/2 m/2");
+  EXPECT_EQ(diff.exit_code, 0) << diff.output;
+}
+
+/// Programs make their calls from the beginning: what the servers have is not pushed again.
+TEST_P(PowerCutModes, AProgramOfFleetGoesOnWithTheFlag) {
+  for (const char* const moment : {"epoch 2  ", "epoch 6  "}) {
+    launch_fleet(GetParam(), "m");
+    await_words("log.m/workerlog.0", moment);
+    cut_power();
+  }
+  launch_fleet(GetParam(), "m");
+  EXPECT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors() << said("log.m/workerlog.0");
+  for (const char* const log : {"log.m/workerlog.0", "log.m/workerlog.1"})
+    EXPECT_NE(said(log).find("goes on from the servers' journals: the servers have "),
+              std::string::npos)
+        << said(log);
+  const auto instances = all_matches(said("log.m/workerlog.0"), "epoch 20  .* ([0-9]+) instances");
+  ASSERT_EQ(instances.size(), 1U) << said("log.m/workerlog.0");
+  EXPECT_EQ(instances[0], "8000");
+  if (std::string(GetParam()) != "sync") return;
+  launch_fleet(GetParam(), "whole");
+  ASSERT_EQ(fleetrun_->wait(), 0) << fleetrun_->errors();
+  const Outcome diff = run("argosy ckpt diff whole m");
   EXPECT_EQ(diff.exit_code, 0) << diff.output;
 }
 
