@@ -1,5 +1,6 @@
 // Jobs all of whose processes are lost at once, servers and workers, and which go on from the
-// servers' journals: every sum is exact, in every mode, wherever the power was cut.
+// servers' journals: every sum is exact, in every mode, wherever the power was cut, and whichever
+// worker is killed after that.
 #include "argosy/base/rng.h"
 #include "argosy/job/test_simulated.h"
 
@@ -26,10 +27,11 @@ class CutJob {
     Simulation& simulation = servers_.simulation();
     while (finished_ < kWorkers) {
       simulation.run(kLimit);
-      simulation.run_until([&] { return !dark_; }, kLimit);
+      simulation.run_until([&] { return !dark_ && away_ == 0; }, kLimit);
     }
   }
   int went_on() const { return went_on_; }
+  int killed() const { return killed_; }
   const std::string& log() const { return servers_.log(); }
 
  private:
@@ -38,15 +40,24 @@ class CutJob {
 
   Env::Duration some(uint64_t most_ms) { return 1ms * random_.below(draws_++, most_ms); }
 
+  void start_worker(uint32_t number, uint32_t restarts) {
+    const std::string host = worker_host(number);
+    servers_.simulation().start_thread(host, host,
+                                       [this, number, restarts] { work(number, restarts); });
+  }
   void start_workers() {
-    finished_ = 0;
-    for (uint32_t i = 0; i < kWorkers; ++i)
-      servers_.simulation().start_thread(worker_host(i), worker_host(i), [this, i] { work(i); });
+    ++life_;
+    finished_ = away_ = 0;
+    has_finished_.assign(kWorkers, false);
+    for (uint32_t i = 0; i < kWorkers; ++i) start_worker(i, 0);
+    // In a job that went on: before that a server may lack what another one has.
+    if (resumes_ && strategy_.mode != "sync") kill_worker();
     if (cuts_left_ == 0) return;
     --cuts_left_;
     servers_.simulation().env().schedule(some(4000), [this] {
       if (finished_ == kWorkers) return;
       dark_ = true;
+      settled_ = false;
       servers_.cut_power();
       servers_.simulation().env().schedule(some(3000), [this] {
         dark_ = false;
@@ -58,15 +69,31 @@ class CutJob {
     });
   }
 
-  void work(uint32_t number) {
-    const auto client = servers_.connect(number, 0);
+  void kill_worker() {
+    const auto number = static_cast<uint32_t>(random_.below(draws_++, kWorkers));
+    servers_.simulation().env().schedule(some(3000), [this, number, life = life_] {
+      if (life != life_ || dark_ || has_finished_[number] || !settled_) return;
+      ++killed_;
+      ++away_;
+      servers_.simulation().crash(worker_host(number), Simulation::Crash::process);
+      servers_.simulation().env().schedule(some(3000), [this, number, life] {
+        if (life != life_ || dark_) return;
+        --away_;
+        start_worker(number, 1);
+      });
+    });
+  }
+
+  void work(uint32_t number, uint32_t restarts) {
+    const auto client = servers_.connect(number, restarts);
     CountingTrainer trainer(plan_, strategy_, client, number, kWorkers, kStepsHere);
     ps::verbs::Standing::Result from;
     Trained before;  // that all servers have
     if (resumes_) {
       call(*client, 0, ps::verbs::Progress{});
       if (ps::settling::goes_on(client->settled())) {
-        if (number == 0) ++went_on_;
+        if (number == 0 && restarts == 0) ++went_on_;
+        settled_ = true;
         from = call(*client, 0, ps::verbs::Standing{});
         const auto by_server = call_all(*client, ps::verbs::Progress{});
         before = std::ranges::min(by_server);
@@ -88,6 +115,7 @@ class CutJob {
     }
     trainer.leave();
     client->close();
+    has_finished_[number] = true;
     ++finished_;
   }
 
@@ -107,12 +135,14 @@ class CutJob {
   SimulatedServers servers_;
   uint64_t cuts_left_;
   uint32_t finished_ = 0;
-  bool dark_ = false, resumes_ = false;
-  int went_on_ = 0;
+  std::vector<bool> has_finished_;  // by worker
+  uint32_t away_ = 0;               // killed, will be started again
+  bool dark_ = false, resumes_ = false, settled_ = false;
+  int life_ = 0, went_on_ = 0, killed_ = 0;
 };
 
 TEST(PowerCut, NothingIsLostOrDoubledInAnyMode) {
-  int went_on = 0;
+  int went_on = 0, killed = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     for (const Strategy& strategy : server_strategies()) {
       SCOPED_TRACE(
@@ -121,9 +151,11 @@ TEST(PowerCut, NothingIsLostOrDoubledInAnyMode) {
       ASSERT_NO_THROW(job.run()) << job.log();
       if (HasFailure()) FAIL() << job.log();
       went_on += job.went_on();
+      killed += job.killed();
     }
   }
   EXPECT_GT(went_on, 200);
+  EXPECT_GT(killed, 50);
 }
 
 }  // namespace
