@@ -1,5 +1,6 @@
-// Cuts of a server with many rows (9 weights with Adam's state) while a worker trains on zipf keys:
-// how much longer exchanges take, what a cut adds on the disk, and what it takes of the processor.
+// Cuts of a server with many rows (9 weights with Adam's state) while a worker trains on zipf keys,
+// at so many exchanges a second (60: 30,000 examples in batches of 512): how much longer exchanges
+// take, what a cut adds on the disk, and what it takes of the processor.
 // Server and worker are in this process, over loopback.
 #include <unistd.h>
 
@@ -40,9 +41,10 @@ double process_seconds() {
 /// Pushes the gradients of one batch and pulls the rows of the next, one after the other.
 class TrainingWorker {
  public:
-  TrainingWorker(ps::Client& client, uint64_t rows) : client_(client), rows_(rows) {}
+  TrainingWorker(ps::Client& client, uint64_t rows, double per_second)
+      : client_(client), rows_(rows), period_(1 / per_second), next_(seconds_now()) {}
 
-  /// Seconds that it took.
+  /// Seconds that it took, once it was time for it.
   double exchange() {
     auto next = std::make_shared<ps::Exchange>();
     if (lists_ != nullptr) {
@@ -57,6 +59,9 @@ class TrainingWorker {
     next->rows.emplace_back(values_);
     next->parameters.emplace_back(dense_);
     lists_ = next->lists;
+    next_ = std::max(next_ + period_, seconds_now() - period_);
+    if (const double early = next_ - seconds_now(); early > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(early));
     const double start = seconds_now();
     begin(client_, std::move(next))->wait();
     return seconds_now() - start;
@@ -88,6 +93,8 @@ class TrainingWorker {
 
   ps::Client& client_;
   const uint64_t rows_;
+  const double period_;
+  double next_;  // when the next one is due
   RandomStream random_{7};
   uint64_t draws_ = 0, changed_ = 0;
   std::vector<bool> taken_, seen_;
@@ -134,17 +141,25 @@ class CutBench {
     Cut cut;
     const std::string to = folder_ / ("cut-" + std::to_string(++cuts_));
     const double start = seconds_now(), before = process_seconds();
+    double longest = 0;
+    const auto await = [&](const std::function<void()>& answers) {
+      std::atomic<bool> answered = false;
+      std::jthread waiting([&] {
+        answers();
+        answered = true;
+      });
+      while (worker != nullptr && !answered) longest = std::max(longest, worker->exchange());
+    };
+    const auto prepared = begin_each(*client_, {ps::request_of(ps::verbs::PrepareCut{})});
+    await([&] { prepared(); });
     auto answers = begin_each(
         *client_,
         {ps::request_of(ps::verbs::Cut{.folder = to, .behind = client_->last_exchange()})});
-    std::atomic<bool> answered = false;
-    std::jthread waiting([&] {
+    await([&] {
       cut.result = ps::answer_of<ps::verbs::Cut>(answers().front());
       cut.seconds = seconds_now() - start;
-      answered = true;
     });
-    while (worker != nullptr && !answered) cut.longest = std::max(cut.longest, worker->exchange());
-    waiting.join();
+    cut.longest = longest;
     cut.cpu_seconds = process_seconds() - before;
     return cut;
   }
@@ -175,7 +190,7 @@ BenchResults run(const BenchFlags& flags) {
   const auto rows = static_cast<uint64_t>(integer(flags, "rows", kBatch * 4));
   const int64_t rounds = integer(flags, "rounds"), seconds = integer(flags, "seconds");
   CutBench bench(rows);
-  TrainingWorker worker(bench.client(), rows);
+  TrainingWorker worker(bench.client(), rows, static_cast<double>(integer(flags, "rate")));
   const auto train = [&] {
     std::vector<double> times;
     for (const double end = seconds_now() + static_cast<double>(seconds); seconds_now() < end;)
@@ -217,7 +232,7 @@ BenchResults run(const BenchFlags& flags) {
 
 Bench cut() {
   return {.help = "cuts of a server while a worker trains: pauses, bytes, processor",
-          .flags = {{"rows", "1000000"}, {"rounds", "5"}, {"seconds", "5"}},
+          .flags = {{"rows", "1000000"}, {"rounds", "5"}, {"seconds", "20"}, {"rate", "60"}},
           .run = run};
 }
 

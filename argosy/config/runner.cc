@@ -230,7 +230,10 @@ class Training {
     std::optional<Cuts> cuts;
     if (takes_cuts()) {
       cuts.emplace(
-          env_, [this](const std::string& folder) { return trainer_.begin_cut(folder); },
+          env_,
+          Cuts::Asking{
+              .prepare = [this] { return trainer_.prepare_cut(); },
+              .begin = [this](const std::string& folder) { return trainer_.begin_cut(folder); }},
           CutOptions{.folder = fs::absolute(runner_.model_save_path),
                      .interval = parse_cut_interval(runner_.checkpoint_interval),
                      .keep = static_cast<size_t>(runner_.checkpoint_keep),

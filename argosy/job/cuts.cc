@@ -91,8 +91,8 @@ std::vector<Trained> cursors_of_cut(Env& env, const std::string& dir) {
   return furthest;
 }
 
-Cuts::Cuts(Env& env, Begin begin, CutOptions options)
-    : env_(env), begin_(std::move(begin)), options_(std::move(options)), last_(env.now()) {
+Cuts::Cuts(Env& env, Asking asking, CutOptions options)
+    : env_(env), asking_(std::move(asking)), options_(std::move(options)), last_(env.now()) {
   if (const auto numbers = cut_numbers(options_.folder); !numbers.empty())
     next_ = numbers.back() + 1;
   thread_ = Thread("cuts", [this](const std::stop_token& stop) { run(stop); });
@@ -100,54 +100,71 @@ Cuts::Cuts(Env& env, Begin begin, CutOptions options)
 
 bool Cuts::is_due() {
   const CutInterval& interval = options_.interval;
-  if (under_way_) return false;
-  if (again_) return true;
   return interval.steps > 0 ? steps_ >= interval.steps : env_.now() - last_ >= interval.time;
 }
 
 void Cuts::after_step(int epoch) {
-  Cut cut;
+  Cut cut{.number = 0, .epoch = epoch, .wait = {}};
   {
     const Lock lock(mutex_);
     ++steps_;
-    if (!is_due()) return;
-    under_way_ = true;
-    again_ = false;
-    steps_ = 0;
-    last_ = env_.now();
-    cut.number = next_++;
+    if (stage_ == Stage::idle && is_due()) {
+      stage_ = Stage::preparing;
+      steps_ = 0;
+      last_ = env_.now();
+    } else if (stage_ == Stage::prepared) {
+      stage_ = Stage::cutting;
+      cut.number = next_++;
+    } else {
+      return;
+    }
   }
-  cut.epoch = epoch;
-  cut.wait = begin_(cut_folder(options_.folder, cut.number));
+  std::function<Stage()> task;
+  if (cut.number == 0) {
+    task = [this, wait = asking_.prepare()] { return prepare(wait); };
+  } else {
+    cut.wait = asking_.begin(cut_folder(options_.folder, cut.number));
+    task = [this, cut] { return finish(cut); };
+  }
   {
     const Lock lock(mutex_);
-    begun_ = std::move(cut);
+    task_ = std::move(task);
   }
   changed_.notify_all();
 }
 
 void Cuts::run(const std::stop_token& stop) {
   for (;;) {
-    Cut cut;
+    std::function<Stage()> task;
     {
       const Lock lock(mutex_);
-      const auto begun = [&]() REQUIRES(mutex_) { return begun_.has_value(); };
-      changed_.wait(mutex_, stop, begun);
-      if (!begun_) return;
-      cut = std::move(*std::exchange(begun_, std::nullopt));
+      const auto has_task = [&]() REQUIRES(mutex_) { return task_ != nullptr; };
+      changed_.wait(mutex_, stop, has_task);
+      if (task_ == nullptr) return;
+      task = std::exchange(task_, nullptr);
     }
-    const bool again = finish(cut);
+    const Stage next = task();
     const Lock lock(mutex_);
-    under_way_ = false;
-    again_ = again;
+    stage_ = next;
   }
 }
 
-bool Cuts::finish(const Cut& cut) {
+Cuts::Stage Cuts::prepare(const std::function<void()>& wait) {
+  try {
+    wait();
+    return Stage::prepared;
+  } catch (const std::exception& e) {
+    options_.log(fmt::format("no cut below {}: {}", options_.folder, e.what()));
+    return Stage::idle;
+  }
+}
+
+/// Where a server had gone on too far, it is tried again after the next step.
+Cuts::Stage Cuts::finish(const Cut& cut) {
   const std::string folder = cut_folder(options_.folder, cut.number);
   try {
     const SavedCut made = cut.wait();
-    if (made.late) return true;
+    if (made.late) return Stage::prepared;
     save_cut(env_, folder, made, {.epoch = cut.epoch}, cut.number);
     options_.log(fmt::format("cut {}: {} rows, {} bytes, {} of them new", folder, rows_of(made),
                              made.bytes, made.added));
@@ -155,7 +172,7 @@ bool Cuts::finish(const Cut& cut) {
   } catch (const std::exception& e) {
     options_.log(fmt::format("no cut {}: {}", folder, e.what()));
   }
-  return false;
+  return Stage::idle;
 }
 
 /// A cut without its manifest is none, so that goes first.

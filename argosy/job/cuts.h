@@ -30,15 +30,19 @@ struct CutOptions {
   std::function<void(const std::string&)> log = {};
 };
 
-/// The cuts of a training, taken while it goes on: the training thread only asks for one, a thread
-/// of its own waits for the servers, writes the manifest and removes what is older. One that fails
-/// is told, and the next one tried when it is due. Thread safety: full.
+/// The cuts of a training, taken while it goes on: the training thread only asks for one, first to
+/// be prepared and then to be taken; a thread of its own waits for the servers, writes the manifest
+/// and removes what is older. One that fails is told, and the next one tried when it is due. Thread
+/// safety: full.
 class Cuts {
  public:
-  /// Asks for a cut in a folder and returns what waits for it: Trainer::begin_cut.
-  using Begin = std::function<std::function<SavedCut()>(const std::string& folder)>;
+  /// Trainer::prepare_cut and begin_cut: they ask, and return what waits for the answer.
+  struct Asking {
+    std::function<std::function<void()>()> prepare;
+    std::function<std::function<SavedCut()>(const std::string& folder)> begin;
+  };
 
-  Cuts(Env& env, Begin begin, CutOptions options);
+  Cuts(Env& env, Asking asking, CutOptions options);
   /// Waits for the one under way.
   ~Cuts() = default;
 
@@ -46,26 +50,27 @@ class Cuts {
   void after_step(int epoch);
 
  private:
+  enum class Stage : uint8_t { idle, preparing, prepared, cutting };
   struct Cut {
     uint64_t number = 0;
     int epoch = 1;
     std::function<SavedCut()> wait;
   };
   bool is_due() REQUIRES(mutex_);
+  Stage prepare(const std::function<void()>& wait);
   void run(const std::stop_token& stop);
-  /// Returns whether the servers had gone on too far, so that it should be tried again at once.
-  bool finish(const Cut& cut);
+  Stage finish(const Cut& cut);
   void remove_older(uint64_t number);
 
   Env& env_;
-  const Begin begin_;
+  const Asking asking_;
   const CutOptions options_;
   Mutex mutex_;
   CondVar changed_;
-  std::optional<Cut> begun_ GUARDED_BY(mutex_);
-  bool under_way_ GUARDED_BY(mutex_) = false, again_ GUARDED_BY(mutex_) = false;
-  uint64_t next_ GUARDED_BY(mutex_) = 1;   // number
-  uint64_t steps_ GUARDED_BY(mutex_) = 0;  // since the last one
+  Stage stage_ GUARDED_BY(mutex_) = Stage::idle;
+  std::function<Stage()> task_ GUARDED_BY(mutex_);  // of the thread, which gives the next stage
+  uint64_t next_ GUARDED_BY(mutex_) = 1;            // number
+  uint64_t steps_ GUARDED_BY(mutex_) = 0;           // since the last one
   Env::Time last_ GUARDED_BY(mutex_);
   Thread thread_;  // last, so that it ends first
 };

@@ -202,6 +202,12 @@ void RemoteStore::load(Env&, const std::string& folder, std::span<const ps::Save
   call_all(client_, ps::verbs::Load{folder, {tables.begin(), tables.end()}});
 }
 
+std::function<void()> RemoteStore::prepare_cut() {
+  const std::vector<ps::Request> requests(client_.placement().servers,
+                                          ps::request_of(ps::verbs::PrepareCut{}));
+  return [answers = begin_each(client_, requests)] { answers(); };
+}
+
 std::function<SavedCut()> RemoteStore::begin_cut(const std::string& folder) {
   const ps::verbs::Cut verb{.folder = folder, .behind = client_.last_exchange()};
   const std::vector<ps::Request> requests(client_.placement().servers, ps::request_of(verb));

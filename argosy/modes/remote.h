@@ -26,6 +26,8 @@ class RemoteStore final : public TableStore {
   void load(Env& env, const std::string& folder, std::span<const ps::SavedTable> tables) override;
   TableRows rows(const std::string& table) override;
   size_t shrink(uint32_t unseen) override;
+  /// Has every server prepare a cut, and does not wait; the call that it returns does.
+  std::function<void()> prepare_cut();
   /// Asks every server for its part of a cut in a folder, behind what this worker has sent so far,
   /// and does not wait; the call that it returns does, once. That throws what a server says.
   std::function<SavedCut()> begin_cut(const std::string& folder);

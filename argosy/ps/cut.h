@@ -34,21 +34,25 @@ struct SealedLog {
     LogSegment segment;
     std::unique_ptr<ReadableFile> file;
     bool linked = false;
+    bool known = false;  // it was in the cut before
   };
   std::string folder;  // of the links
   std::string identity;
   uint64_t last_record = 0;
   std::vector<Segment> segments = {};
+
+  uint64_t added() const;  // bytes of segments that were not in the cut before
 };
 
-/// Links the segments of `from` into sealed.folder, which it makes. Segments without a file of
-/// their own there are left of a cut that was never finished, and go. Throws IoError.
+/// Links the segments of `from` into sealed.folder, which it makes, behind those that `sealed` has.
+/// Other segments there are left of a cut that was never finished, and go. Throws IoError.
 SealedLog link_segments(Env& env, const std::string& from, std::span<const LogSegment> segments,
                         SealedLog sealed);
 /// Copies what could not be linked, and syncs the folder.
 std::vector<CutSegment> finish_links(Env& env, SealedLog sealed);
 
-/// What a server's part of a cut holds: all that is needed to read it without its job.
+/// What a server's part of a cut holds: all that is needed to read it without its job. Between its
+/// segments others of the log may be missing, whose content is in later ones.
 struct CutPart {
   uint32_t index = 0;  // of the server
   Placement placement = {};

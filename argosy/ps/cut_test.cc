@@ -241,6 +241,66 @@ TEST(Cut, AddsWhatHasChanged) {
   EXPECT_TRUE(held_by_cut(env, "saves/cut-3") == held_by(server.shard));
 }
 
+TEST(Cut, AddsWhatHasChangedOnceIfItIsPrepared) {
+  SimulatedDisk disk;
+  DiskEnv env(disk, "server");
+  Dice dice(1, 5);
+  OneServer server(env, false);
+  uint64_t step = 0;
+  for (; step < 100; ++step) {
+    server.apply(dice, step + 1, 300, 20000);
+    server.record(step + 1);
+  }
+  server.cut("saves/cut-1", ++step);
+  for (const uint64_t end = step + 200; step < end; ++step) {  // the same few rows
+    server.apply(dice, step + 1, 60, 200);
+    server.record(step + 1);
+  }
+  server.prepare_cut(++step);
+  server.cut("saves/cut-2", ++step);
+  constexpr uint64_t kRow = sizeof(Key) + (1 + 3 * 3) * sizeof(float);
+  EXPECT_LT(server.added, 200 * kRow * 3 / 2 + 2000);
+  EXPECT_TRUE(held_by_cut(env, "saves/cut-2") == held_by(server.shard));
+}
+
+/// Changes, records, sweeps, preparations and cuts in any order, cuts that are removed, and
+/// journals that are opened again.
+TEST(Cut, HoldsWhatItsServerHeldWhateverCameBefore) {
+  size_t cuts = 0, small = 0;
+  for (uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedDisk disk;
+    DiskEnv env(disk, "server", seed);
+    Dice dice(seed, 7);
+    auto server = std::make_unique<OneServer>(env, false);
+    uint64_t step = 0;
+    for (size_t round = 0; round < 12; ++round) {
+      for (size_t records = dice.below(40); records > 0; --records) {
+        ++step;
+        if (dice.hit(0.02))
+          server->change(dice, step, 40);
+        else
+          server->apply(dice, step, 1 + dice.below(60), 50 + dice.below(400));
+        server->record(step);
+      }
+      if (dice.hit(0.6)) server->prepare_cut(++step);
+      if (dice.hit(0.3)) server->apply(dice, ++step, 20, 400);
+      const std::string folder = "saves/cut-" + std::to_string(++cuts);
+      server->cut(folder, ++step);
+      if (server->added < 9000) ++small;
+      ASSERT_TRUE(held_by_cut(env, folder) == held_by(server->shard)) << "round " << round;
+      if (dice.hit(0.2))
+        for (const std::string& name : env.list_files(folder + "/server-0"))
+          env.remove_file(folder + "/server-0/" + name);
+      if (dice.hit(0.1)) {
+        server.reset();
+        server = std::make_unique<OneServer>(env, true);
+      }
+    }
+  }
+  EXPECT_GT(small, cuts / 10) << "of " << cuts;
+}
+
 TEST(Cut, KeepsItsSegmentsWhenTheJournalLetsThemGo) {
   SimulatedDisk disk;
   DiskEnv env(disk, "server");

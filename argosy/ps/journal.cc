@@ -14,8 +14,10 @@
 namespace argosy::ps {
 namespace {
 
-constexpr size_t kPage = size_t{4} << 20;  // bytes of a frame, about
-constexpr size_t kSweep = 2;               // bytes swept for each byte that has changed
+constexpr size_t kPage = size_t{4} << 20;     // bytes of a frame, about
+constexpr size_t kGather = size_t{16} << 20;  // bytes gathered in a record
+constexpr uint64_t kChain = 2;                // a cut's bytes that the log has not, by its content
+constexpr size_t kSweep = 2;                  // bytes swept for each byte that has changed
 
 /// Removes the log of an earlier run. Throws ConfigError for any other.
 void remove_log(Env& env, const std::string& folder, const std::string& identity) {
@@ -218,9 +220,14 @@ void Journal::collect(JournalState state, std::optional<PastMeetings> meetings) 
   has_parameters_ = changes.has_parameters();
   has_meetings_ = all || meetings.has_value();
   if (meetings) meeting_bytes_ = encoded(*meetings);
+  changed_pages_ = used_;
+  if (!shrinks_.empty() || !replaced_.empty()) since_.whole = true;
   begin_sweep_if_due();
   // The log is at its longest at the end of a sweep, so small logs are swept as fast as large ones.
-  sweep(std::max(kPage, kSweep * (collected_ + parameters_.size() * sizeof(float))));
+  if (gathering())  // a sweep goes on when that is done
+    gather();
+  else
+    sweep(std::max(kPage, kSweep * (collected_ + parameters_.size() * sizeof(float))));
   if (sweep_ && sweep_->done) whole_ = last_record_ + 1;
   state_.whole = whole_;
   if (has_parameters_) parameters_ = shard_.parameters();
@@ -232,6 +239,7 @@ const JournalState& Journal::write() try {
   write_record();
   last_record_ = log_->commit();
   waiting_ = false;
+  note_changes();
   if (sweep_ && sweep_->done) end_sweep();
   return state_;
 } catch (const IoError&) {
@@ -248,22 +256,106 @@ void Journal::forget_what_is_lost() {
   waiting_ = false;
   whole_ = last_record_ + 1;
   sweep_.reset();
+  gathering_.reset();
+  since_.whole = true;
+}
+
+void Journal::begin_gathering() {
+  if (!since_.whole && !gathering()) gathering_.emplace();
+}
+
+/// Adds some of what has changed since the last cut to the record; the first one has a segment of
+/// its own. Keys that come to the list later are in these records anyway.
+void Journal::gather() {
+  if (since_.whole) return gathering_.reset();
+  Gathering& own = *gathering_;
+  if (own.first_record == 0) {
+    own.first_record = last_record_ + 1;
+    for (const DirtyKeys& keys : since_.changed) own.ends.push_back(keys.size());
+    has_parameters_ |= since_.parameters;
+    has_meetings_ |= since_.meetings;
+    begins_segment_ = true;
+  }
+  for (const size_t most = collected_ + kGather; own.table < shard_.tables(); own.at = 0) {
+    const RowRecipe& recipe = shard_.table(own.table).recipe();
+    const size_t row = sizeof(Key) + recipe.floats(Section::rows) * sizeof(float);
+    const size_t left = own.ends[own.table] - own.at;
+    const size_t some = std::min(left, (most - std::min(most, collected_)) / row + 1);
+    take_rows(own.table, since_.changed[own.table].keys().subspan(own.at, some));
+    own.at += some;
+    if (some < left) return;
+    ++own.table;
+  }
+  own.done = true;
+}
+
+/// Of a record that is written.
+void Journal::note_changes() {
+  begins_segment_ = false;
+  if (since_.whole) return;
+  since_.parameters |= has_parameters_;
+  since_.meetings |= has_meetings_;
+  for (const Rows& rows : std::span(rows_).first(changed_pages_))
+    for (const Key key : rows.keys) since_.changed[rows.table].add(key);
 }
 
 SealedLog Journal::cut(const std::string& folder) try {
   check<Error>(!waiting_, options_.folder, ": a cut, but a record waits to be written");
   log_->seal();
-  return link_segments(
-      env_, options_.folder, log_->segments(),
-      {.folder = folder, .identity = identity_, .last_record = log_->last_durable()});
+  SealedLog sealed = link(folder);
+  since_.whole = false;
+  since_.folder = folder;
+  since_.last_record = log_->last_durable();
+  since_.segments.clear();
+  for (const SealedLog::Segment& each : sealed.segments) since_.segments.push_back(each.segment);
+  since_.changed.resize(shard_.tables());
+  for (DirtyKeys& keys : since_.changed) keys.clear();
+  since_.parameters = since_.meetings = false;
+  gathering_.reset();
+  return sealed;
 } catch (const IoError&) {
+  since_.whole = true;
   forget_what_is_lost();
   throw;
+}
+
+/// The segments of the cut before and what has come since, or all of the log.
+SealedLog Journal::link(const std::string& folder) {
+  const auto begin = [&] {
+    return SealedLog{.folder = folder, .identity = identity_, .last_record = log_->last_durable()};
+  };
+  const auto sum = [](std::span<const LogSegment> segments) {
+    uint64_t bytes = 0;
+    for (const LogSegment& segment : segments) bytes += segment.bytes;
+    return bytes;
+  };
+  const std::vector<LogSegment>& all = log_->segments();
+  const uint64_t most = sum(all) + kChain * live_bytes();
+  if (!since_.whole && sum(since_.segments) <= most) {
+    const bool gathered = gathering_ && gathering_->done;
+    const uint64_t first = gathered ? gathering_->first_record : since_.last_record + 1;
+    std::vector<LogSegment> added;
+    for (const LogSegment& segment : all)
+      if (segment.last_record >= first && segment.number > since_.segments.back().number)
+        added.push_back(segment);
+    try {
+      SealedLog sealed = link_segments(env_, since_.folder, since_.segments, begin());
+      for (SealedLog::Segment& each : sealed.segments) each.known = true;
+      return link_segments(env_, options_.folder, added, std::move(sealed));
+    } catch (const IoError&) {  // the cut before is gone
+    }
+  }
+  SealedLog sealed = link_segments(env_, options_.folder, all, begin());
+  for (SealedLog::Segment& each : sealed.segments)
+    each.known = std::ranges::find(since_.segments, each.segment.number, &LogSegment::number) !=
+                 since_.segments.end();
+  return sealed;
 }
 
 void Journal::write_record() {
   using enum JournalReplay::Frame;
   using Part = std::span<const std::byte>;
+  if (begins_segment_) log_->seal();
   log_->begin_record();
   const auto add = [&](JournalReplay::Frame kind, std::initializer_list<Part> parts) {
     log_->add_frame(kind, std::span(parts.begin(), parts.size()));

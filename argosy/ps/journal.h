@@ -45,6 +45,25 @@ struct JournalSweep {
   bool done = false;
 };
 
+/// What has changed since the last cut, which the next one adds to the segments of that.
+struct SinceCut {
+  bool whole = true;  // nothing to add to: the next cut has all segments
+  std::string folder = {};
+  std::vector<LogSegment> segments = {};
+  uint64_t last_record = 0;
+  std::vector<DirtyKeys> changed = {};  // by table
+  bool parameters = false, meetings = false;
+};
+
+/// How far a journal is with writing once more what has changed since the last cut.
+struct Gathering {
+  uint64_t first_record = 0;      // 0: it has not begun
+  std::vector<size_t> ends = {};  // of the keys to write, by table
+  uint32_t table = 0;
+  size_t at = 0;
+  bool done = false;
+};
+
 /// The log of one server. A record holds everything that the exchanges since the last one have
 /// changed, as it is after them (images, no gradients), and how far each worker is: either all of
 /// that counts or nothing. Invariants:
@@ -56,7 +75,10 @@ struct JournalSweep {
 ///      What a shrink erases follows from the rows, so it is repeated and not written row by row.
 ///   3. What was collected stays until it is written: a record that does not get to the disk is
 ///      written again as a whole, under the next number.
-///   4. A sweep writes all rows anew, some with each record. Segments older than its beginning hold
+///   4. A cut may leave out segments behind the cut before, if their content is in those that it
+///      has: what had changed was gathered in records since. Not where a shrink or a table that was
+///      replaced lies between.
+///   5. A sweep writes all rows anew, some with each record. Segments older than its beginning hold
 ///      nothing that is not in a later one, and go when it ends: from then on the records up to its
 ///      end (JournalState::whole) can only be replayed together.
 ///
@@ -93,9 +115,13 @@ class Journal {
   bool waiting() const { return waiting_; }
   /// Writes what was collected and returns its state, which is safe from now on. Throws IoError.
   const JournalState& write();
-  /// Ends the segment that is written to; links of all segments are in the folder on return, or
-  /// else what is to be copied is open. Holds what was written last, so only if nothing is
-  /// waiting(). Throws IoError.
+  /// From the next record on writes what has changed since the last cut, some with each record, so
+  /// that the next cut need not have everything that was written since.
+  void begin_gathering();
+  bool gathering() const { return gathering_ && !gathering_->done; }
+  /// Ends the segment that is written to; links of the segments of a cut are in the folder on
+  /// return, or else what is to be copied is open. Holds what was written last, so only if nothing
+  /// is waiting(). Throws IoError.
   SealedLog cut(const std::string& folder);
   uint64_t bytes_written() const { return written_; }
 
@@ -112,6 +138,9 @@ class Journal {
   void open(uint64_t last_record);
   void write_record();
   void forget_what_is_lost();
+  void gather();
+  void note_changes();
+  SealedLog link(const std::string& folder);
   void take_rows(uint32_t table, std::span<const Key> keys);
   void take_all(uint32_t table);
   void add_page(Rows& page);
@@ -147,6 +176,11 @@ class Journal {
   bool has_parameters_ = false, has_meetings_ = false;
   size_t collected_ = 0;  // bytes
 
+  size_t changed_pages_ = 0;     // of rows_; the others were swept or gathered
+  bool begins_segment_ = false;  // the record
+
+  SinceCut since_;
+  std::optional<Gathering> gathering_;
   std::optional<JournalSweep> sweep_;
   uint64_t written_ = 0;
 };

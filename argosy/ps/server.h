@@ -152,6 +152,8 @@ class Server : public std::enable_shared_from_this<Server> {
   }
   /// Answers when the cut is on the disk, or at once where there can be none.
   std::optional<verbs::Cut::Result> cut(const Asker& asker, const verbs::Cut& verb);
+  /// Answers when a cut will add little more than what has changed since the last one.
+  void prepare_cut(const Asker& asker);
   void ask_standing(const Asker& asker, const std::string& series);
   Trained trained(uint32_t worker);
   /// What was loaded has these batches of the workers, none of which has pushed yet.
@@ -199,6 +201,7 @@ class Server : public std::enable_shared_from_this<Server> {
   void make_cut(CutUnderWay cut);
   void finish_cut(CutUnderWay& cut, SealedLog sealed);
   void give_up_cut(std::optional<CutUnderWay>& cut, const std::string& why);
+  void answer_gathered();
   void refuse(const Asker& asker, const std::string& why);
   void job_done();
   void end_without_journal(Env::Time now);
@@ -291,7 +294,8 @@ class Server : public std::enable_shared_from_this<Server> {
   std::string failure_ GUARDED_BY(mutex_);
   std::optional<CutUnderWay> cut_ GUARDED_BY(mutex_);  // until it is collected
   std::vector<uint64_t> posted_ GUARDED_BY(mutex_);    // by worker: the last exchange
-  uint64_t last_cut_ GUARDED_BY(mutex_) = 0;           // the last segment of the cut before
+  std::vector<Asker> gathering_ GUARDED_BY(mutex_);    // they wait for that
+  bool gathers_ GUARDED_BY(mutex_) = false;            // the journal is to begin with it
   CondVar journal_wanted_;
   Env::TimerId journal_timer_ = 0;
   Lanes lanes_;

@@ -33,6 +33,27 @@ std::optional<verbs::Cut::Result> Server::cut(const Asker& asker, const verbs::C
   return std::nullopt;
 }
 
+void Server::prepare_cut(const Asker& asker) {
+  if (journal_ == nullptr) return answer_well(asker, encode_fields(verbs::Done{}));
+  {
+    const Lock lock(mutex_);
+    gathering_.push_back(asker);
+    gathers_ = true;
+  }
+  journal_wanted_.notify_one();
+}
+
+/// Whoever came since the record was collected waits for the next one.
+void Server::answer_gathered() {
+  std::vector<Asker> askers;
+  {
+    const Lock lock(mutex_);
+    if (gathers_) return;
+    askers.swap(gathering_);
+  }
+  for (const Asker& asker : askers) answer_well(asker, encode_fields(verbs::Done{}));
+}
+
 /// Everything up to its place is applied.
 bool Server::cut_is_due() {
   return cut_ && ledger_[cut_->asker.worker].applied >= cut_->verb.behind;
@@ -89,6 +110,7 @@ void Server::finish_cut(CutUnderWay& cut, SealedLog sealed) {
                .last_record = sealed.last_record,
                .mark = std::move(cut.mark),
                .rows = std::move(cut.rows)};
+  const uint64_t added = sealed.added();
   part.segments = finish_links(env_, std::move(sealed));
   verbs::Cut::Result result{.part = {.table = "", .file = cut_file_name(options_.index)}};
   result.part.sum = write_cut_part(env_, cut.verb.folder, part);
@@ -99,12 +121,7 @@ void Server::finish_cut(CutUnderWay& cut, SealedLog sealed) {
   }
   result.mark = std::move(part.mark);
   result.bytes = part.bytes();
-  {
-    const Lock lock(mutex_);
-    for (const CutSegment& segment : part.segments)
-      if (segment.number > last_cut_) result.added += segment.bytes;
-    last_cut_ = part.segments.back().number;
-  }
+  result.added = added;
   answer_well(cut.asker, encode_fields(result));
 }
 

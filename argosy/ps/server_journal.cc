@@ -83,7 +83,9 @@ void Server::run_journal(const std::stop_token& stop) {
 bool Server::record_is_due() {
   const Env::Time now = env_.now();
   if (journal_trouble_ && now - recorded_ < kRetry) return false;
-  if (!when_durable_.empty() || journal_->waiting() || recording_ || cut_is_due()) return true;
+  if (!when_durable_.empty() || journal_->waiting() || recording_ || cut_is_due() || gathers_ ||
+      journal_->gathering())
+    return true;
   // The steps of all servers' records should be the same.
   if (options_.sync && now - led_ < kUnled) return false;
   if (shard_.changes()->bytes() >= options_.journal->bytes) return true;
@@ -161,6 +163,7 @@ void Server::commit() {
       if (std::exchange(meetings_written_, version) != version) meetings = past_meetings();
       progressed_ = false;
       then.swap(when_durable_);
+      if (std::exchange(gathers_, false)) journal_->begin_gathering();
       if (cut_is_due()) {
         cut.swap(cut_);
         cut->mark = state.mark;
@@ -186,6 +189,7 @@ void Server::commit() {
     return say(fmt::format("its journal cannot be written, so workers wait: {}", e.what()));
   }
   for (const auto& task : then) task();
+  if (!journal_->gathering()) answer_gathered();
   if (cut) make_cut(std::move(*cut));
 }
 

@@ -495,13 +495,13 @@ TEST_F(PsServerTest, VerbsThatCannotBeDoneAreAnsweredWithTheReason) {
     });
     return answer.get_future().get();
   };
-  EXPECT_EQ(
-      refusal({.verb = "shink"}),
-      name +
-          "'shink': no such verb, did you mean shrink?; there are cut, gather, join, "
-          "leave, load, mark, milestone, missed, pause, progress, read_parameters, read_rows, "
-          "resume, save, secure, shrink, standing, stats, stop, take_file, trained_files, "
-          "write_parameters");
+  EXPECT_EQ(refusal({.verb = "shink"}),
+            name +
+                "'shink': no such verb, did you mean shrink?; there are cut, gather, join, "
+                "leave, load, mark, milestone, missed, pause, prepare_cut, progress, "
+                "read_parameters, read_rows, "
+                "resume, save, secure, shrink, standing, stats, stop, take_file, trained_files, "
+                "write_parameters");
   EXPECT_NE(refusal({.verb = ""}).find("'': no such verb"), std::string::npos);
   EXPECT_EQ(refusal({.verb = "shrink", .fields = bytes_of_text("abc")}),
             name + "shrink: ends early, 4 bytes expected and 3 left");

@@ -48,7 +48,8 @@ struct OneServer {
         journal(env, shard, {.folder = "journal", .segment_bytes = 8192, .recover = recover},
                 "job") {}
 
-  void change(Dice& dice, uint64_t step, size_t rows, uint64_t range = 400) {
+  /// As exchanges do.
+  void apply(Dice& dice, uint64_t step, size_t rows, uint64_t range) {
     std::vector<Key> keys;
     for (size_t i = 0; i < rows; ++i) keys.push_back(mix(dice.below(range)));
     std::ranges::sort(keys);
@@ -59,6 +60,10 @@ struct OneServer {
     apply_located(shard.table(0), ticket, grads, step);
     shard.changes()->rows_changed(0, 0, ticket);
     if (dice.below(4) == 0) shard.apply_parameters(0, std::vector<float>(50, 0.5F), step);
+  }
+  /// And verbs.
+  void change(Dice& dice, uint64_t step, size_t rows, uint64_t range = 400) {
+    apply(dice, step, rows, range);
     if (dice.below(9) == 0) shard.shrink(3);
   }
   void record(uint64_t step) {
@@ -66,8 +71,12 @@ struct OneServer {
       journal.collect({.mark = {.step = step, .applied = {step}, .trained = {}}});
     journal.write();
   }
-  /// As a server does it, into the file that it returns. Counts the bytes of segments behind
-  /// `last`, which becomes the last one.
+  void prepare_cut(uint64_t step) {
+    journal.begin_gathering();
+    do record(step);
+    while (journal.gathering());
+  }
+  /// As a server does it, into the file that it returns.
   FileSum cut(const std::string& dir, uint64_t step) {
     record(step);
     CutPart part{.placement = shard.placement(),
@@ -76,16 +85,13 @@ struct OneServer {
     SealedLog sealed = journal.cut(dir + "/" + cut_folder_name(0));
     part.identity = sealed.identity;
     part.last_record = sealed.last_record;
+    added = sealed.added();
     part.segments = finish_links(env, std::move(sealed));
-    added = 0;
-    for (const CutSegment& segment : part.segments)
-      if (segment.number > last) added += segment.bytes;
-    last = part.segments.back().number;
     return write_cut_part(env, dir, part);
   }
 
   Env& env;
-  uint64_t last = 0, added = 0;
+  uint64_t added = 0;  // by the last cut
   Shard shard;
   Journal journal;
 };

@@ -318,6 +318,16 @@ struct Load {
   }
 };
 
+/// Before a cut: has the journal write what has changed since the last one, some with each record,
+/// so that the cut need not hold all that was written in between. Answered when that is done.
+struct PrepareCut {
+  static constexpr const char* kName = "prepare_cut";
+  using Result = Done;
+  std::string text() const { return "prepare a cut"; }
+  template <class A>
+  void fields(A&) {}
+};
+
 /// Takes a cut of the server's journal while exchanges go on: the state behind exchange `behind` of
 /// the worker that asks and before its next one. So all servers of a sync job take that of the same
 /// step; in the other modes each has what had come from other workers by then.

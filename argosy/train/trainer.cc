@@ -396,10 +396,22 @@ ResumePoint Trainer::load(const std::string& dir) {
   return resume;
 }
 
+namespace {
+
+RemoteStore& servers_of(TableStore& store) {
+  auto* const servers = dynamic_cast<RemoteStore*>(&store);
+  check<ConfigError>(servers != nullptr, "a cut is made by servers, and there are none");
+  return *servers;
+}
+
+}  // namespace
+
+std::function<void()> Trainer::prepare_cut() {
+  return servers_of(communicator_->store()).prepare_cut();
+}
+
 std::function<SavedCut()> Trainer::begin_cut(const std::string& dir) {
-  auto* const servers = dynamic_cast<RemoteStore*>(&communicator_->store());
-  check<ConfigError>(servers != nullptr, dir, ": a cut is made by servers, and there are none");
-  return servers->begin_cut(dir);
+  return servers_of(communicator_->store()).begin_cut(dir);
 }
 
 uint64_t Trainer::stored_step() {

@@ -152,6 +152,8 @@ class Trainer {
   /// Between two steps: asks the servers for their parts of a cut (saved_cut.h) in a folder, and
   /// returns at once what waits for them. Throws ConfigError without servers.
   std::function<SavedCut()> begin_cut(const std::string& dir);
+  /// Some time before: lets the servers gather what has changed. Likewise.
+  std::function<void()> prepare_cut();
   /// Every worker calls it after the first one has loaded a model: ranks copy that; with servers
   /// there is nothing to do.
   void take_loaded();

@@ -14,10 +14,12 @@ class CutJob : public PsJob {
                                        "runner.checkpoint_keep=1000");
   }
   Outcome launch_with_journals(int servers, const std::string& settings) const {
+    return run(command_with_journals(servers, settings));
+  }
+  static std::string command_with_journals(int servers, const std::string& settings) {
     const std::string count = std::to_string(servers);
-    return run("fleetrun --durability=journal --log_path=journals" + count +
-               " --server_num=" + count + " --worker_num=2 '" ARGOSY_BIN_DIR "/argosy' train " +
-               "-m config.yaml -o " + settings);
+    return "fleetrun --durability=journal --log_path=journals" + count + " --server_num=" + count +
+           " --worker_num=2 '" ARGOSY_BIN_DIR "/argosy' train " + "-m config.yaml -o " + settings;
   }
   std::vector<std::string> cuts(const std::string& folder) const {
     std::vector<std::string> found;
@@ -57,6 +59,35 @@ TEST_F(CutJob, ASyncJobThatGoesOnFromACutEndsWithTheSameBits) {
     EXPECT_EQ(same.exit_code, 0) << taken[which] << ": " << same.output;
   }
 }
+
+class KilledCutJob : public CutJob, public testing::WithParamInterface<const char*> {};
+
+TEST_P(KilledCutJob, GoesOnFromTheNewestCutWhenAllOfItWasKilledAtOnce) {
+  const std::string settings =
+      "'runner.pipe_command=head -n 3000; until [ -e go ]; do sleep 0.02; done; cat' "
+      "runner.epochs=1 runner.checkpoint_interval=10 runner.geo_step=5 runner.sync_mode=" +
+      std::string(GetParam()) + " runner.model_save_path=";
+  {
+    Process job(folder_, "killed", command_with_journals(2, settings + "m"));
+    EXPECT_TRUE(job.says("m/cut-1: ")) << job.output() << job.errors();
+    job.kill();
+  }
+  write("go", "");
+  const Outcome rest = launch_with_journals(2, settings + "m runner.resume=True");
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors << log("workerlog.0") << log("serverlog.0");
+  EXPECT_NE(rest.output.find("resume from m/cut-"), std::string::npos) << rest.output;
+  EXPECT_NE(rest.output.find("worker 1 goes on behind batch "), std::string::npos) << rest.output;
+  ASSERT_EQ(launch_with_journals(2, settings + "whole").exit_code, 0);
+  if (std::string(GetParam()) == "sync") {
+    const Outcome same = ckpt("diff whole/0 m/0");
+    EXPECT_EQ(same.exit_code, 0) << same.output;
+  }
+  const double whole = inferred("runner.epochs=1 runner.model_save_path=whole");
+  EXPECT_NEAR(inferred("runner.epochs=1 runner.model_save_path=m"), whole, kNear);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, KilledCutJob, testing::Values("sync", "async", "half_async", "geo"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST_F(CutJob, CommandsTakeACutForASavedModel) {
   const Outcome job =
