@@ -1,6 +1,6 @@
 // Jobs all of whose processes are lost at once, servers and workers, and which go on from the
 // servers' journals: every sum is exact, in every mode, wherever the power was cut, and whichever
-// worker is killed after that.
+// worker and server is killed after that.
 #include "argosy/base/rng.h"
 #include "argosy/job/test_simulated.h"
 
@@ -52,6 +52,7 @@ class CutJob {
     for (uint32_t i = 0; i < kWorkers; ++i) start_worker(i, 0);
     // In a job that went on: before that a server may lack what another one has.
     if (resumes_ && strategy_.mode != "sync") kill_worker();
+    if (resumes_) kill_server();
     if (cuts_left_ == 0) return;
     --cuts_left_;
     servers_.simulation().env().schedule(some(4000), [this] {
@@ -80,6 +81,20 @@ class CutJob {
         if (life != life_ || dark_) return;
         --away_;
         start_worker(number, 1);
+      });
+    });
+  }
+
+  /// Also one that has not gone on yet.
+  void kill_server() {
+    const auto number =
+        static_cast<uint32_t>(random_.below(draws_++, servers_.placement().servers));
+    servers_.simulation().env().schedule(some(3000), [this, number, life = life_] {
+      if (life != life_ || dark_ || finished_ == kWorkers) return;
+      ++killed_;
+      servers_.lose_server(number);
+      servers_.simulation().env().schedule(some(3000), [this, number, life] {
+        if (life == life_ && !dark_) servers_.start(number, SimulatedServers::Begin::again);
       });
     });
   }

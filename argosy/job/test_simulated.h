@@ -54,19 +54,26 @@ class SimulatedServers {
         durability_(durability),
         simulation_(seed, kBadNetwork),
         runs_(placement_.servers),
+        settled_(placement_.servers),
         servers_(placement_.servers) {
     for (uint32_t i = 0; i < placement_.servers; ++i) start(i);
   }
 
-  enum class Begin : uint8_t { anew, with_journals };
+  enum class Begin : uint8_t {
+    anew,
+    with_journals,  // of a job that was lost as a whole
+    again,          // as a launcher does
+  };
   std::shared_ptr<ps::Server> start(uint32_t number, Begin begin = Begin::anew) {
     const std::string host = server_host(number);
+    if (begin == Begin::with_journals) settled_[number] = false;
     std::optional<ps::JournalOptions> journal;
     if (durability_ != Durability::none)
       journal = {.folder = host,
                  .durability = durability_,
                  .segment_bytes = size_t{1} << 13,
-                 .offer = begin == Begin::with_journals,
+                 .recover = begin == Begin::again && settled_[number],
+                 .offer = begin != Begin::anew && !(begin == Begin::again && settled_[number]),
                  .run = runs_[number]};
     servers_[number] =
         ps::Server::make(simulation_.host_env(host), placement_,
@@ -79,6 +86,7 @@ class SimulatedServers {
                           .on_settled =
                               [this, number](std::optional<uint64_t> run) {
                                 runs_[number] = run.value_or(runs_[number]);
+                                settled_[number] = true;
                               }});
     simulation_.host(host).listen({host, 1}, servers_[number]->acceptor());
     return servers_[number];
@@ -94,6 +102,13 @@ class SimulatedServers {
       simulation_.crash(server_host(i), what);
       servers_[i].reset();
     }
+  }
+  void lose_server(uint32_t number) {
+    log_ += fmt::format("server {} is killed\n", number);
+    simulation_.crash(server_host(number), durability_ == Durability::fsync
+                                               ? Simulation::Crash::machine
+                                               : Simulation::Crash::process);
+    servers_[number].reset();
   }
   std::shared_ptr<ps::Client> connect(uint32_t worker, uint32_t restarts) {
     const std::string host = worker_host(worker);
@@ -119,6 +134,7 @@ class SimulatedServers {
   std::string log_;
   Simulation simulation_;
   std::vector<uint64_t> runs_;  // of the journals, by server
+  std::vector<bool> settled_;   // by server: it knows whether it goes on
   std::vector<std::shared_ptr<ps::Server>> servers_;
 };
 

@@ -203,7 +203,8 @@ void Client::send_hello(uint32_t server) {
                     .pass = channel.known.pass,
                     .paused = channel.known.paused,
                     .gathered = channel.known.gathered,
-                    .settled = settled_};
+                    .settled = settled_,
+                    .first = first_};
   channel.link->send(small_frame(FrameKind::hello, 0, encode(hello)));
 }
 

@@ -96,10 +96,11 @@ void Server::greet(Session& session, const InFrame& frame) {
                    link != nullptr ? link->peer() : std::string(),
                    "; a second one with this number came from ", session.link_->peer());
     anew = !same;
-    check<Refused>(!anew || welcome.journal == 0 || hello.answered <= entry.applied,
-                   "the journal of this server has ", entry.applied, " exchanges of worker ",
-                   hello.worker, ", which cannot send those up to ", hello.answered,
-                   " again: they are lost");
+    // Behind what another server had of an earlier process nothing was ever sent to this one.
+    check<Refused>(
+        !anew || welcome.journal == 0 || hello.answered <= std::max(entry.applied, hello.first),
+        "the journal of this server has ", entry.applied, " exchanges of worker ", hello.worker,
+        ", which cannot send those up to ", hello.answered, " again: they are lost");
     if (anew) begin_anew(hello);
     // A process that was started again begins behind what any server has of the one before.
     if (hello.answered > entry.applied) ledger_.applied(hello.worker, hello.answered);

@@ -67,6 +67,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   }
   out.put_text(hello.token);
   out.put(hello.settled);
+  out.put(hello.first);
   return taken(out);
 }
 
@@ -93,6 +94,7 @@ Hello decode_hello(const InFrame& frame) {
   }
   hello.token = in.get_text();
   hello.settled = in.get<uint64_t>();
+  hello.first = in.get<uint64_t>();
   expect_end(in);
   return hello;
 }

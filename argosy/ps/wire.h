@@ -42,6 +42,7 @@ struct Hello {
   std::map<std::string, uint64_t> gathered = {};  // the last gather answered, by series
   std::string token = {};                         // not looked at yet
   uint64_t settled = settling::kNowhere;          // of worker 0: where all servers go on
+  uint64_t first = 0;  // exchanges up to here were an earlier process' to send
 };
 
 /// The server's answer.
