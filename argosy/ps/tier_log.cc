@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "argosy/base/error.h"
 
@@ -13,12 +14,13 @@ namespace {
 constexpr size_t kGap = size_t{4} << 10;         // bytes between records that are read along
 constexpr size_t kMostRead = size_t{256} << 10;  // bytes at once
 constexpr uint64_t kSegments = 16;  // of live records at most, about: each is an open file
-constexpr const char* kTierEnding = ".tier";
+constexpr std::string_view kEnding = ".tier";
+constexpr size_t kNumberDigits = 10;  // in a file's name
 
 }  // namespace
 
 std::string TierFiles::path(uint64_t number) const {
-  return fmt::format("{}.{:010}{}", prefix, number, kTierEnding);
+  return fmt::format("{}.{:0{}}{}", prefix, number, kNumberDigits, kEnding);
 }
 
 void TierFiles::remove_all() {
@@ -26,10 +28,13 @@ void TierFiles::remove_all() {
   const std::string folder = all.parent_path().string(), name = all.filename().string() + ".";
   if (!env.file_exists(folder)) return;
   for (const std::string& file : env.list_files(folder)) {
-    const bool digits =
-        file.size() > name.size() && file[name.size()] >= '0' && file[name.size()] <= '9';
-    if (digits && file.starts_with(name) && file.ends_with(kTierEnding))
-      env.remove_file(fmt::format("{}/{}", folder, file));
+    const std::string_view number =
+        std::string_view(file).substr(std::min(name.size(), file.size()));
+    const bool own = file.starts_with(name) && number.size() == kNumberDigits + kEnding.size() &&
+                     number.ends_with(kEnding) &&
+                     std::ranges::all_of(number.substr(0, kNumberDigits),
+                                         [](char c) { return c >= '0' && c <= '9'; });
+    if (own) env.remove_file(fmt::format("{}/{}", folder, file));
   }
 }
 

@@ -301,12 +301,13 @@ TEST(LogTable, RemovesTheFilesOfAnEarlierRunAndItsOwn) {
   SimulatedDisk disk;
   QueueEnv env(disk, "host");
   env.make_directories("rows");
-  for (const char* const name : {"ids.0000000007.tier", "ids.tier", "other.0000000007.tier"})
+  for (const char* const name :
+       {"ids.0000000007.tier", "ids.0.0000000007.tier", "ids.tier", "other.0000000007.tier"})
     env.create_file(std::string("rows/") + name);
   const TableHome home{.env = &env, .folder = "rows"};
   make_row_table(adding_spec("log(memory=24K)"), home);
-  EXPECT_EQ(disk.list_files("rows"),
-            (std::vector<std::string>{"ids.tier", "other.0000000007.tier"}));
+  EXPECT_EQ(disk.list_files("rows"), (std::vector<std::string>{"ids.0.0000000007.tier", "ids.tier",
+                                                               "other.0000000007.tier"}));
 }
 
 TEST(LogTable, RefusesWhatCannotWork) {
