@@ -29,6 +29,18 @@ TEST(ConfigBounds, ChoicesAreAnsweredWithTheNearest) {
   EXPECT_EQ(parse_check_nan(parse("runner: {check_nan: yes}").runner.check_nan), CheckNan::fail);
 }
 
+TEST(ConfigBounds, MemoryOfTablesIsBytesAndTheirStoreOneThatThereIs) {
+  EXPECT_EQ(parse("runner: {memory_limit: 2G}").runner.memory_limit, "2G");
+  EXPECT_EQ(
+      runner_refusal("memory_limit: 2 GB"),
+      "2: runner.memory_limit: a limit of memory is '2 GB', expected bytes such as 2G, 512M or "
+      "65536");
+  const Config config = parse("tables:\n  embedding: {store: 'log(memory=1M)'}\n");
+  EXPECT_EQ(config.tables.at("embedding").store, "log(memory=1M)");
+  EXPECT_EQ(refusal("tables:\n  e:\n    store: memroy\n"),
+            "3: tables.e.store: 'memroy': there is no such store, did you mean memory?");
+}
+
 /// Before it is read: the bound holds for a file, a value and an override alike.
 TEST(ConfigBounds, LargeAndDeepFilesAreRefusedAtOnce) {
   const std::string large(50 << 20, 'x');
