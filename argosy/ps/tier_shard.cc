@@ -228,16 +228,6 @@ size_t TierShard::size(Section section) const {
   return rows_.size(section);
 }
 
-TierShard::Space TierShard::space() const {
-  const Lock lock(mutex_);
-  TierShard::Space space{.rows = 0, .live = 0, .memory = 0};
-  auto& rows = const_cast<TierRows&>(rows_);
-  space.rows = rows.log().rows();
-  space.live = rows.log().live();
-  space.memory = rows.index_bytes() + rows.log().buffer_bytes() + rows.slots().bytes();
-  return space;
-}
-
 bool TierShard::walk(Section section, uint64_t& from, size_t& at_most,
                      FunctionRef<void(Key, const float*)> visit) {
   std::vector<TierRows::Copy> copies;

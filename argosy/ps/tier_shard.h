@@ -56,12 +56,6 @@ class TierShard {
   bool walk(Section section, uint64_t& from, size_t& at_most,
             FunctionRef<void(Key, const float* image)> visit);
 
-  /// Records on the disk, and those of them that are needed.
-  struct Space {
-    uint64_t rows = 0, live = 0, memory = 0;
-  };
-  Space space() const;
-
  private:
   struct Compaction {
     uint32_t segment = 0;

@@ -27,7 +27,6 @@ class TierSlots {
   size_t free() const { return free_.size(); }
   /// All there are, those of a closing chunk included.
   uint32_t slots() const { return static_cast<uint32_t>(chunks_.size() << chunk_bits_); }
-  size_t bytes() const { return chunks_.size() * chunk_bytes(); }
 
   void grow();
   /// The last chunk gives out no more slots; once all of them are given back it goes.
