@@ -28,7 +28,7 @@ chaos() {
 kills() {
   local kills=${SOAK_KILLS:-100}
   PATH=$PWD/build/bin:$PATH PYTHONPATH=$PWD/build/python ARGOSY_PYTHON=$PWD/build/venv/bin/python \
-    build/venv/bin/python tests/soak/kills.py --servers "$kills" --workers "$kills"
+    build/venv/bin/python tests/soak/kills.py --servers "$kills" --workers "$kills" --all $((kills / 5))
 }
 
 [[ $(type -t "$part") == function ]] || { echo "soak: part '$part', expected kills, sim or chaos"; exit 2; }

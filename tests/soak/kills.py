@@ -3,7 +3,8 @@
 Each job counts the ids of its files (counts.py) with two servers and two workers under fleetrun
 --max_restart. When it has ended, awk counts the same files, and the sums of the saved model must be equal:
 one too few is a push that was lost, one too many a push that was applied twice. A job that does not end in
-time hangs. Afterwards processes of the README's script are killed in the same way.
+time hangs. Some jobs also lose everything at once, the launcher too, and are started again with --resume.
+Afterwards processes of the README's script are killed in the same way.
 
 Run by `make soak PART=kills`, which notes the table in its report. What happens to a job follows from
 --seed and the machine's timing; the folders of jobs that failed are kept.
@@ -26,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODES = ["sync", "async", "half_async", "geo"]
 DEADLINE = 180  # seconds until a job hangs
 FILES, LINES, VOCABULARY = 8, 1600, 200
-KILLS_PER_JOB = 4  # of each kind: a process that is started again often waits longer each time
+MOST_PER_JOB = (4, 4, 1)  # a process that is started again often waits longer each time
 EPOCHS = 2
 
 
@@ -36,6 +37,8 @@ def parse_args() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--servers", type=int, default=100, help="servers to kill")
     parser.add_argument("--workers", type=int, default=100, help="workers to kill")
+    parser.add_argument("--all", type=int, default=20,
+                        help="times to kill everything at once and start it again with --resume")
     parser.add_argument("--readme", type=int, default=15,
                         help="servers and workers each to kill of the README's script")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
@@ -49,10 +52,14 @@ class Job:
 
     def __init__(self, folder: pathlib.Path, command, durability: str):
         self.folder = folder
+        self._line = ["fleetrun", "--json", "--max_restart=50", "--server_num=2", "--worker_num=2",
+                      f"--durability={durability}", *command]
+        self._start()
+
+    def _start(self) -> None:
         self._process = subprocess.Popen(
-            ["fleetrun", "--json", "--max_restart=50", "--server_num=2", "--worker_num=2",
-             f"--durability={durability}", *command], cwd=folder, stdin=subprocess.DEVNULL,
-            stdout=open(folder / "job.out", "w"), stderr=open(folder / "job.err", "w"))
+            self._line, cwd=self.folder, stdin=subprocess.DEVNULL,
+            stdout=open(self.folder / "job.out", "a"), stderr=open(self.folder / "job.err", "a"))
 
     def events(self):
         """What the launcher has told so far."""
@@ -64,15 +71,31 @@ class Job:
         """Whether the launcher has not ended."""
         return self._process.poll() is None
 
-    def kill(self, kind: str, index: int) -> bool:
-        """Kills a process as it is now; False: it is not there."""
+    def _pid(self, kind: str, index: int):
+        """Of the process as it is now; None: there was none."""
         pids = [event["pid"] for event in self.events() if event.get("event") == "started"
                 and (event["kind"], event["index"]) == (kind, index)]
+        return pids[-1] if pids else None
+
+    def kill(self, kind: str, index: int) -> bool:
+        """Kills a process; False: it is not there."""
+        pid = self._pid(kind, index)
         try:
-            os.kill(pids[-1], signal.SIGKILL)
-        except (IndexError, ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        except (TypeError, ProcessLookupError):
             return False
         return True
+
+    def kill_all(self) -> None:
+        """Kills the launcher and all processes, and starts the same line again with --resume."""
+        self._process.kill()
+        for kind in ("server", "worker"):
+            for index in range(2):
+                self.kill(kind, index)
+        self._process.wait()
+        if "--resume" not in self._line:
+            self._line.insert(1, "--resume")
+        self._start()
 
     def wait(self, deadline: float) -> int:
         """The exit code; -1 if it had to be ended."""
@@ -120,17 +143,17 @@ class Tally:
     """Of all jobs of one kind."""
 
     def __init__(self):
-        self.jobs = self.servers = self.workers = self.lost = self.doubled = self.failed = 0
+        self.jobs = self.servers = self.workers = self.all = self.lost = self.doubled = self.failed = 0
 
     def line(self, name: str) -> str:
         """A row of the table."""
-        return (f"| {name} | {self.jobs} | {self.servers} | {self.workers} | {self.lost} | "
-                f"{self.doubled} | {self.failed} |")
+        return (f"| {name} | {self.jobs} | {self.servers} | {self.workers} | {self.all} | "
+                f"{self.lost:g} | {self.doubled:g} | {self.failed} |")
 
 
 HEAD = """\
-| job | jobs | servers killed | workers killed | pushes lost | doubled | failed or hanging |
-|---|---|---|---|---|---|---|"""
+| job | jobs | servers killed | workers killed | all at once | ids lost | doubled | failed or hanging |
+|---|---|---|---|---|---|---|---|"""
 
 
 def kill_some(job: Job, chance: random.Random, wanted: list, tally: Tally) -> None:
@@ -138,17 +161,24 @@ def kill_some(job: Job, chance: random.Random, wanted: list, tally: Tally) -> No
     while wanted and job.running():
         time.sleep(chance.uniform(0.2, 1.2))
         kind = wanted[-1]
-        if job.running() and job.kill(kind, chance.randrange(2)):
-            wanted.pop()
-            if kind == "server":
-                tally.servers += 1
-            else:
-                tally.workers += 1
+        if not job.running():
+            return
+        if kind == "all":
+            job.kill_all()
+            tally.all += 1
+        elif not job.kill(kind, chance.randrange(2)):
+            continue
+        elif kind == "server":
+            tally.servers += 1
+        else:
+            tally.workers += 1
+        wanted.pop()
 
 
-def wanted_kills(chance: random.Random, servers: int, workers: int) -> list:
-    """For one job, in a random order."""
-    kinds = ["server"] * min(servers, KILLS_PER_JOB) + ["worker"] * min(workers, KILLS_PER_JOB)
+def wanted_kills(chance: random.Random, *left: int) -> list:
+    """Of servers, of workers and of all, for one job in a random order; `left` are left to do."""
+    kinds = [kind for kind, most, n in zip(("server", "worker", "all"), MOST_PER_JOB, left)
+             for _ in range(min(most, n))]
     chance.shuffle(kinds)
     return kinds
 
@@ -211,14 +241,15 @@ def readme_once(args, folder: pathlib.Path, chance: random.Random, tally: Tally,
 def run(args, name: str, kills: tuple, once) -> Tally:
     """Jobs of one kind until so many servers and workers are killed."""
     tally, chance = Tally(), random.Random(f"{args.seed} {name}")
-    while tally.servers < kills[0] or tally.workers < kills[1]:
-        before = tally.servers, tally.workers
+    while (tally.servers, tally.workers, tally.all) != kills:
+        before = tally.servers, tally.workers, tally.all
         folder = pathlib.Path(tempfile.mkdtemp(prefix=f"argosy-kills-{name}-"))
         begin = time.monotonic()
-        wanted = wanted_kills(chance, kills[0] - tally.servers, kills[1] - tally.workers)
+        wanted = wanted_kills(chance, *(n - done for n, done in zip(kills, before)))
         well = once(folder, chance, tally, wanted)
         print(f"{name}: job {tally.jobs}: {tally.servers - before[0]} servers and "
-              f"{tally.workers - before[1]} workers killed, {time.monotonic() - begin:.0f} s"
+              f"{tally.workers - before[1]} workers killed, "
+              f"{'everything too, ' * (tally.all - before[2])}{time.monotonic() - begin:.0f} s"
               f"{'' if well else ', NOT WELL'}", flush=True)
         if well:
             shutil.rmtree(folder)
@@ -234,11 +265,11 @@ def main() -> int:
     share = len(args.modes)
     tallies = {}
     for at, mode in enumerate(args.modes):
-        kills = tuple((n + at) // share for n in (args.servers, args.workers))
+        kills = tuple((n + at) // share for n in (args.servers, args.workers, args.all))
         tallies[mode] = run(args, mode, kills,
                             lambda folder, *rest, mode=mode: count_once(args, folder, mode, *rest))
     if args.readme:
-        tallies["README"] = run(args, "README", (args.readme, args.readme),
+        tallies["README"] = run(args, "README", (args.readme, args.readme, 0),
                                 lambda folder, *rest: readme_once(args, folder, *rest))
     table = "\n".join([HEAD] + [tally.line(name) for name, tally in tallies.items()])
     print(table)
