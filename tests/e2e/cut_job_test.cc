@@ -62,7 +62,7 @@ TEST_F(CutJob, ASyncJobThatGoesOnFromACutEndsWithTheSameBits) {
 
 class KilledCutJob : public CutJob, public testing::WithParamInterface<const char*> {};
 
-TEST_P(KilledCutJob, GoesOnFromTheNewestCutWhenAllOfItWasKilledAtOnce) {
+TEST_P(KilledCutJob, GoesOnFromTheNewestCutWhenItsProcessesAndJournalsAreLost) {
   const std::string settings =
       "'runner.pipe_command=head -n 3000; until [ -e go ]; do sleep 0.02; done; cat' "
       "runner.epochs=1 runner.checkpoint_interval=10 runner.geo_step=5 runner.sync_mode=" +
@@ -72,6 +72,7 @@ TEST_P(KilledCutJob, GoesOnFromTheNewestCutWhenAllOfItWasKilledAtOnce) {
     EXPECT_TRUE(job.says("m/cut-1: ")) << job.output() << job.errors();
     job.kill();
   }
+  fs::rename(folder_ / "journals2", folder_ / "lost");  // the newest state would be there
   write("go", "");
   const Outcome rest = launch_with_journals(2, settings + "m runner.resume=True");
   ASSERT_EQ(rest.exit_code, 0) << rest.errors << log("workerlog.0") << log("serverlog.0");
