@@ -1,5 +1,6 @@
 #include "argosy/ps/cut.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -291,7 +292,7 @@ TEST(Cut, HoldsWhatItsServerHeldWhateverCameBefore) {
       ASSERT_TRUE(held_by_cut(env, folder) == held_by(server->shard)) << "round " << round;
       if (dice.hit(0.2))
         for (const std::string& name : env.list_files(folder + "/server-0"))
-          env.remove_file(folder + "/server-0/" + name);
+          env.remove_file(fmt::format("{}/server-0/{}", folder, name));
       if (dice.hit(0.1)) {
         server.reset();
         server = std::make_unique<OneServer>(env, true);

@@ -14,6 +14,7 @@
 
 #include "argosy/base/error.h"
 #include "argosy/log/format.h"
+#include "argosy/log/reader.h"
 #include "argosy/net/simulation.h"
 #include "argosy/ps/client.h"
 #include "argosy/ps/server.h"
@@ -230,7 +231,8 @@ class Cluster {
     const std::string folder = "server" + std::to_string(server);
     std::vector<std::string> segments;
     for (const std::string& name : disk.list_files(folder))
-      if (log_segment_number(name)) segments.push_back(folder + "/" + name);
+      if (const auto number = log_segment_number(name))
+        segments.push_back(log_segment_path(folder, *number));
     if (segments.empty()) return;
     Dice dice(seed, 10);
     Flipped where{.path = segments[dice.below(segments.size())]};
