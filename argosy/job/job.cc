@@ -314,14 +314,13 @@ std::optional<ps::JournalOptions> journal_of(const Job& job) {
   const Durability durability = ps::parse_durability(said.empty() ? "journal" : said);
   if (durability == Durability::none) return std::nullopt;
   return ps::JournalOptions{.folder = fmt::format("{}/journal/server-{}", folder, role.index),
-                            .durability = durability,
-                            .recover = role.restarts > 0};
+                            .durability = durability};
 }
 
 /// Which run the journal is of, and whether that one goes on: as the notes say.
-void find_run(const Job& job, SaveNotes& notes, ps::JournalOptions& journal) {
+void find_run(const Job& job, bool again, SaveNotes& notes, ps::JournalOptions& journal) {
   journal.run = notes.run();
-  if (job.role().restarts > 0) {
+  if (again) {
     journal.offer = notes.resumes();
   } else if (job.resumes() && journal.run != 0) {
     notes.begin_to_resume();
@@ -329,7 +328,7 @@ void find_run(const Job& job, SaveNotes& notes, ps::JournalOptions& journal) {
   } else {
     notes.begin();
   }
-  journal.recover = journal.recover && !journal.offer;
+  journal.recover = again && !journal.offer;
 }
 
 }  // namespace
@@ -342,9 +341,11 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
   options.journal = journal_of(job);
   if (const std::string own = folder_of(job); !own.empty() && options.table_folder.empty())
     options.table_folder = fmt::format("{}/rows/server-{}", own, role.index);
+  // One that was killed before it had begun is no successor of what an earlier job has left.
+  const bool again = role.restarts > 0 && notes.are_of(role.launch);
   if (options.journal)
-    find_run(job, notes, *options.journal);
-  else if (role.restarts == 0)
+    find_run(job, again, notes, *options.journal);
+  else if (!again)
     notes.begin();
   else
     from = find_comeback(job, notes);
@@ -352,6 +353,7 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
   std::weak_ptr<ps::Server> served;
   std::function<void()> loads_if_anew;
   options.before = [&, given = std::move(options.before)](ps::Server& server) {
+    notes.begun_by(role.launch);
     if (from)
       come_back(job, *from, placement, server);
     else if (given && !(options.journal && options.journal->recover) && !server.offers())
@@ -359,7 +361,7 @@ void serve(const Job& job, const ps::Placement& placement, ServeOptions options)
     if (given && server.offers()) loads_if_anew = [&] { given(server); };
     served = server.weak_from_this();
     std::string lost;
-    if (role.restarts > 0) lost = from ? "what it learned since its last save" : "nothing";
+    if (again) lost = from ? "what it learned since its last save" : "nothing";
     report.emplace(report_descriptor(),
                    with_loss(look_at_server(job.env(), role.index, server.weak_from_this()), lost));
   };

@@ -48,7 +48,10 @@ std::optional<Save> newest_save(Env& env, const std::string& folder) {
 }
 
 SaveNotes::SaveNotes(Env& env, const std::string& folder, const std::string& process)
-    : env_(env), folder_(folder), path_(folder + "/" + process + ".running") {}
+    : env_(env),
+      folder_(folder),
+      path_(folder + "/" + process + ".running"),
+      launch_path_(folder + "/" + process + ".launch") {}
 
 std::string SaveNotes::text() const {
   return env_.file_exists(path_) ? read_text(env_, path_) : "";
@@ -94,6 +97,19 @@ bool SaveNotes::resumes() const {
   return text().find(kResumes) != std::string::npos;
 }
 
+bool SaveNotes::are_of(const std::string& launch) const {
+  if (folder_.empty() || launch.empty()) return true;
+  const Lock lock(mutex_);
+  return env_.file_exists(launch_path_) && read_text(env_, launch_path_) == launch;
+}
+
+void SaveNotes::begun_by(const std::string& launch) {
+  if (folder_.empty() || launch.empty() || are_of(launch)) return;
+  const Lock lock(mutex_);
+  env_.make_directories(folder_);
+  write_file_atomically(env_, launch_path_, std::as_bytes(std::span(launch)));
+}
+
 void SaveNotes::add(const std::string& folder, uint64_t generation) {
   if (folder_.empty()) return;
   const Lock lock(mutex_);
@@ -104,6 +120,7 @@ void SaveNotes::remove() {
   if (folder_.empty()) return;
   const Lock lock(mutex_);
   env_.remove_file(path_);
+  env_.remove_file(launch_path_);
 }
 
 std::optional<Save> SaveNotes::newest() const {

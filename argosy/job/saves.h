@@ -38,6 +38,11 @@ class SaveNotes {
   void begin_to_resume();
   void has_resumed();
   bool resumes() const;
+  /// Whether the process that was here last was of the same run of its launcher, so that this one
+  /// goes on with what it left; not if it was killed before it had begun anything. Nobody says
+  /// which run it is: yes.
+  bool are_of(const std::string& launch) const;
+  void begun_by(const std::string& launch);
   void add(const std::string& folder, uint64_t generation);
   void remove();
   /// The last complete save.
@@ -48,7 +53,7 @@ class SaveNotes {
   void write(const std::string& text) REQUIRES(mutex_);
 
   Env& env_;
-  const std::string folder_, path_;
+  const std::string folder_, path_, launch_path_;
   mutable Mutex mutex_;  // of the file
 };
 

@@ -75,6 +75,18 @@ TEST_F(Notes, SayWhichRunsJournalAJobGoesOnFrom) {
   EXPECT_EQ(again().run(), 0U);
 }
 
+TEST_F(Notes, AreOfTheRunOfTheLauncherThatHasBegunThem) {
+  const auto again = [&] { return SaveNotes(*env_, at("notes"), "server-0"); };
+  EXPECT_FALSE(again().are_of("first"));
+  EXPECT_TRUE(again().are_of(""));
+  again().begun_by("first");
+  EXPECT_TRUE(again().are_of("first"));
+  EXPECT_FALSE(again().are_of("second"));
+  again().begun_by("second");
+  EXPECT_FALSE(again().are_of("first"));
+  EXPECT_TRUE(again().are_of("second"));
+}
+
 TEST_F(Notes, WithoutAFolderNothingIsWrittenDown) {
   SaveNotes notes(*env_, "", "server-0");
   notes.begin();

@@ -148,15 +148,25 @@ Variables rank_env(const Job& job, const Member& self, size_t rank) {
 constexpr int kAway = 120;
 
 /// Left over from a job around this one, they would be taken for this one's.
-const std::vector<std::string> kUnset = {"http_proxy",           "https_proxy",
-                                         "ARGOSY_LISTEN_FD",     "ARGOSY_PROGRESS_FD",
-                                         "ARGOSY_RESTART",       "ARGOSY_RESUME",
-                                         "ARGOSY_AWAY",          "ARGOSY_NOTES",
-                                         "ARGOSY_DURABILITY",    "ARGOSY_LOG_PATH",
-                                         "TRAINING_ROLE",        "PADDLE_TRAINING_ROLE",
-                                         "PADDLE_TRAINER_ID",    "PADDLE_PSERVERS_IP_PORT_LIST",
-                                         "PADDLE_PSERVERS",      "PADDLE_PSERVER_IPS",
-                                         "PADDLE_INIT_PSERVERS", "PADDLE_CURRENT_ENDPOINT",
+const std::vector<std::string> kUnset = {"http_proxy",
+                                         "https_proxy",
+                                         "ARGOSY_LISTEN_FD",
+                                         "ARGOSY_PROGRESS_FD",
+                                         "ARGOSY_RESTART",
+                                         "ARGOSY_RESUME",
+                                         "ARGOSY_LAUNCH",
+                                         "ARGOSY_AWAY",
+                                         "ARGOSY_NOTES",
+                                         "ARGOSY_DURABILITY",
+                                         "ARGOSY_LOG_PATH",
+                                         "TRAINING_ROLE",
+                                         "PADDLE_TRAINING_ROLE",
+                                         "PADDLE_TRAINER_ID",
+                                         "PADDLE_PSERVERS_IP_PORT_LIST",
+                                         "PADDLE_PSERVERS",
+                                         "PADDLE_PSERVER_IPS",
+                                         "PADDLE_INIT_PSERVERS",
+                                         "PADDLE_CURRENT_ENDPOINT",
                                          "FLAGS_selected_gpus"};
 
 Process make_process(const Job& job, size_t place, size_t index) {

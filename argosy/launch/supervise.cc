@@ -289,6 +289,7 @@ class Supervisor {
   void start(Charge& charge) {
     Process process = *charge.process;
     if (charge.restarts > 0) process.env["ARGOSY_RESTART"] = std::to_string(charge.restarts);
+    process.env["ARGOSY_LAUNCH"] = launch_;
     const auto member = static_cast<size_t>(process.member);
     const int listening =
         process.member >= 0 && member < sockets_.size() ? sockets_[member].get() : -1;
@@ -567,6 +568,9 @@ class Supervisor {
   };
 
   const Supervision& supervision_;
+  /// Of this run: a process that is started again tells by it what it may go on with.
+  const std::string launch_ =
+      fmt::format("{}-{}", ::getpid(), std::chrono::system_clock::now().time_since_epoch().count());
   Signals signals_;
   Subreaper subreaper_;
   Guard guard_;

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kServerPort = "6174";  // of all servers, by default
 constexpr const char* kListenFd = "ARGOSY_LISTEN_FD";
 constexpr const char* kRestart = "ARGOSY_RESTART";
+constexpr const char* kLaunch = "ARGOSY_LAUNCH";
 constexpr const char* kResume = "ARGOSY_RESUME";
 constexpr const char* kAway = "ARGOSY_AWAY";
 constexpr const char* kNotes = "ARGOSY_NOTES";
@@ -356,6 +357,7 @@ Role role_from_env(const Getenv& get) {
     role.resume = number(*resume, 0, 1, "1 to go on from journals") == 1;
   if (const auto away = find(get, kAway))
     role.away = number(*away, 0, std::numeric_limits<int>::max(), "a number of seconds");
+  if (const auto launch = find(get, kLaunch)) role.launch = launch->value;
   if (const auto notes = find(get, kNotes)) role.notes = notes->value;
   if (const auto durability = find(get, kDurability)) role.durability = durability->value;
   if (const auto path = find(get, kLogPath)) role.log_path = path->value;
@@ -418,6 +420,7 @@ Role with_handed_down(Role said, const Getenv& get) {
     return said;
   said.listen_fd = told.listen_fd;
   said.restarts = told.restarts;
+  said.launch = told.launch;
   said.resume = told.resume;
   said.away = told.away;
   said.notes = told.notes;

@@ -32,7 +32,8 @@ struct Role {
   std::optional<comm::MeetingPlace> meeting = {};  // for ranks whose addresses are not listed
   std::string backend = "auto";                    // of a rank: how data travel, as in GroupOptions
   std::string device = {};                         // of a rank: the number of its card; "": none
-  int restarts = 0;     // how often its launcher has started this process again
+  int restarts = 0;         // how often its launcher has started this process again
+  std::string launch = {};  // which run of its launcher that is; "": nobody says
   bool resume = false;  // the job goes on from the journals of an earlier run, if there are some
   int away = 0;         // seconds for which the others wait for a process that may be started again
   std::string notes = {};  // folder of notes for this process's successor; "": none
